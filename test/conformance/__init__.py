@@ -3,24 +3,24 @@
 
 ``python -m test.conformance`` runs the tests that come with the installed
 Swift against two embedded clusters, a plain one and one in which shardmw
-shards whatever container the tests create, and compares test by test. What
-passes on the first has to pass on the second. Nothing is exempt.
+shards every container that the tests create, and compares test by test. What
+passes on the first must pass on the second. Nothing is exempt.
 
     sources      Swift's tests, from the source package of its version
-    variants     what is tried: shards, encryption, replicas, proxies
-    suites       which tests, and which settings of the cluster they expect
-    jobs         which runs a choice of variants takes
-    schedule     some runs at the same time; screen: how far they are
-    running      one run: a cluster, the accounts that the tests want to find
+    variants     the clusters: shards, encryption, replicas, proxies
+    suites       the tests, and the settings of the cluster that they expect
+    jobs         the runs that the chosen variants need
+    schedule     runs at the same time; screen: shows their progress
+    running      one run: a cluster, the accounts that the tests expect
                  (accounts), one address for many proxies (balancer, framing),
-                 what tells the tests where it is (settings), and pytest
+                 the configuration of the tests (settings), and pytest
                  (pytests)
-    storage      where a run's cluster is
-    databases    the containers that a run has left on the devices
-    census       which of them were sharded
-    shares       how many requests each proxy has had
-    outcomes     what became of each test, and what sharding changed
-    verdict      all that is to be said about a variant
-    provenance   what code a result is of; store, results: where they are kept
+    storage      the folder of a run's cluster
+    databases    the container databases that a run has left on the devices
+    census       which containers were sharded
+    shares       the share of the requests that each proxy got
+    outcomes     the outcome of each test, and what sharding changed
+    verdict      the verdict on a variant
+    provenance   the code that a result belongs to; store, results: keep them
     report       tables and lists, for the terminal and doc/conformance.md
 """

@@ -37,7 +37,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 CACHE = PROJECT / '.conformance'
 PAGE = PROJECT / 'doc' / 'conformance.md'
 
-# What the shell says of commands that a signal ended.
+# The shell adds this to the signal's number for the exit code.
 _ENDED_BY_SIGNAL = 128
 
 _ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -85,10 +85,10 @@ def main(
 ) -> None:
     """Run Swift's functional tests, plain and with all containers sharded.
 
-    It fails if a test is worse on a sharded cluster than on a plain one. The
-    results of all runs are kept in .conformance/results.
+    The exit code is 1 if a test is worse on a sharded cluster than on a plain
+    one. The results of all runs are kept in .conformance/results.
     """
-    # ended from outside, clean up as at the end
+    # a signal must take the clusters down, too
     for number in _ENDING_SIGNALS:
         signal.signal(number, _exit_by_signal)
     variants = _chosen('variant', variant_names, VARIANTS)
@@ -122,7 +122,7 @@ def _chosen(what: str, names: str, known: Mapping[str, Any]) -> list[Any]:
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """Refuse to run twice at a time: runs use the same folders."""
+    """Refuse to run twice at the same time: runs use the same folders."""
     CACHE.mkdir(exist_ok=True)
     with (CACHE / 'lock').open('a') as lock:
         try:
@@ -168,7 +168,7 @@ def _report(verdicts: Sequence[Verdict], screen: Screen) -> None:
 
 
 def _exit_by_signal(number: int, frame: FrameType | None) -> NoReturn:
-    # another one must not keep the clusters from being taken down
+    # a second signal must not keep the clusters from being taken down
     for each in _ENDING_SIGNALS:
         signal.signal(each, signal.SIG_IGN)
     raise SystemExit(_ENDED_BY_SIGNAL + number)

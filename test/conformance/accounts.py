@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The accounts that Swift's tests want to find, and to find empty."""
+"""The empty accounts that Swift's tests expect to exist."""
 
 import contextlib
 import http.client
@@ -16,15 +16,15 @@ def create_accounts(
 ) -> None:
     """Create accounts.
 
-    :param url: the cluster's
+    :param url: the URL of the cluster
     :param user: a reseller admin
-    :raises ConformanceError: if the cluster does not do it
+    :raises ConformanceError: if the cluster refuses to
     """
     credentials = {'X-Auth-User': user, 'X-Auth-Key': key}
     response = _request(url, 'GET', '/auth/v1.0', credentials)
     token = {'X-Auth-Token': response.getheader('X-Auth-Token')}
     for account in accounts:
-        # unlike a PUT, a POST does so with any setting
+        # unlike a PUT, a POST creates an account with any setting
         _request(url, 'POST', f'/v1/{account}', token)
 
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """One address for many proxies, which get the requests in turn.
 
-It stands between clients and proxies as if it weren't there: what either says
-reaches the other byte by byte, and so does the end of a connection. Only that
-of a client goes on from proxy to proxy, each of which gets one request on a
-connection of its own. Where a request begins is known by where the last one
-has ended; that its response has, too, is the client's to know, who must not
-ask on before (none of Swift's tests does).
+The balancer is transparent: it copies all bytes between client and proxy
+unchanged, and passes the end of a connection on. Each request of a client
+goes to the next proxy, on a new connection to that proxy, while the client's
+connection stays open. A request begins where the request before it ends. A
+client must wait for the end of a response before it sends the next request
+(all of Swift's tests do).
 """
 
 import asyncio
@@ -28,10 +28,10 @@ from test.conformance.framing import (
 
 _PIECE_BYTES = 65536
 
-# Longer ones than Swift takes, at the limits that its tests set.
+# More than Swift accepts, even with the limits that its tests set.
 _HEAD_BYTES = 2 * 1024 * 1024
 
-# How a connection may end, besides by itself.
+# Errors that may end a connection.
 _ENDS = (OSError, asyncio.CancelledError)
 
 
@@ -42,10 +42,10 @@ class _Started(NamedTuple):
 
 @contextlib.contextmanager
 def balancing(urls: Sequence[str]) -> Iterator[str]:
-    """Hand requests on to several servers, inside of the block.
+    """Distribute requests over several servers until the end of the block.
 
-    :param urls: of the servers
-    :returns: the URL that stands for all of them
+    :param urls: the URLs of the servers
+    :returns: the URL of the balancer
     """
     started: Future[_Started] = Future()
     thread = threading.Thread(
@@ -62,7 +62,7 @@ def balancing(urls: Sequence[str]) -> Iterator[str]:
 
 async def _balance(urls: Sequence[str], started: Future[_Started]) -> None:
     turns = itertools.cycle(map(urlsplit, urls))
-    # asyncio itself forgets a connection whose client has no more to say
+    # asyncio itself forgets a connection whose client has closed its side
     connections: set[asyncio.Task | None] = set()
 
     async def serve(
@@ -91,7 +91,7 @@ async def _hand_on_requests(
     to_client: asyncio.StreamWriter,
     turns: Iterator[SplitResult],
 ) -> None:
-    """Give each of a client's requests to the proxy whose turn it is."""
+    """Send each request of a client to the next proxy."""
     head = await _read_until(HEAD_END, client)
     while head:
         url = next(turns)
@@ -107,9 +107,9 @@ async def _relay(
     proxy: asyncio.StreamReader,
     to_client: asyncio.StreamWriter,
 ) -> bytes:
-    """Copy both ways until there's another request, or the proxy hangs up.
+    """Copy both ways until the next request, or until the proxy closes.
 
-    :returns: the other request's head, or b''
+    :returns: the head of the next request, or b''
     """
     answering = asyncio.create_task(_copy(proxy, to_client))
     asking = asyncio.create_task(_ask(head, client, to_proxy))
@@ -132,17 +132,17 @@ async def _relay(
 async def _ask(
     head: bytes, client: asyncio.StreamReader, to_proxy: asyncio.StreamWriter
 ) -> bytes:
-    """Hand a request on, and wait for the next.
+    """Send a request to the proxy, and wait for the client's next one.
 
-    :returns: the head of the next, b'' if none is to come
+    :returns: the head of the next request, b'' if there is none
     """
-    # a proxy that doesn't want to hear the rest may have answered
+    # a proxy may answer and close before it has read the whole body
     with contextlib.suppress(OSError):
         to_proxy.write(head)
         try:
             await _copy_body(head, client, to_proxy)
         except ValueError:
-            # no telling what is another, so all is for the same proxy
+            # the next request cannot be found: all goes to the same proxy
             await _copy(client, to_proxy)
             return b''
         return await _read_until(HEAD_END, client)
@@ -152,9 +152,10 @@ async def _ask(
 async def _copy_body(
     head: bytes, client: asyncio.StreamReader, to_proxy: asyncio.StreamWriter
 ) -> None:
-    """Copy what follows a request's head.
+    """Copy the body of a request.
 
-    :raises ValueError: if its end can't be told, with the rest yet to come
+    :raises ValueError: if its end cannot be determined; the rest of the body
+                        is not copied then
     """
     length = body_length(head)
     if length is not None:
@@ -188,7 +189,7 @@ async def _copy_bytes(
 async def _copy(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> None:
-    """Copy all, with the end."""
+    """Copy everything, and pass the end of the connection on."""
     with contextlib.suppress(OSError):
         while piece := await reader.read(_PIECE_BYTES):
             writer.write(piece)
@@ -197,7 +198,7 @@ async def _copy(
 
 
 async def _read_until(end: bytes, reader: asyncio.StreamReader) -> bytes:
-    """What comes up to an end, or some of it if none is in sight."""
+    """Return the bytes up to a separator, or some of them if it is far."""
     try:
         return await reader.readuntil(end)
     except asyncio.IncompleteReadError as err:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Count the containers that were sharded, by the names that exist. Pure."""
+"""Count the containers that were sharded, by the names of databases. Pure."""
 
 from collections import defaultdict
 from collections.abc import Set
@@ -14,19 +14,20 @@ from shardmw.placement import (
 )
 from test.conformance.databases import ContainerName
 
-# Of Swift's own, such as the expirer's queue: storage servers create their
-# containers, past all proxies.
+# The prefix of Swift's own accounts, such as that of the expirer's queue.
+# Storage servers create containers there without a proxy.
 _HIDDEN_ACCOUNT = '.'
 
 
 @dataclass(frozen=True)
 class Census:
-    """How many containers of each kind were made.
+    """The number of containers of each kind that were created.
 
-    :param logical: those of clients, and those of their objects' versions
-    :param sharded: those of them that had all their backing containers
+    :param logical: containers of clients and of old versions of objects
+    :param sharded: logical containers with all of their backing containers
     :param backing: backing containers
-    :param unsharded: the names of logical ones without, as 'account/container'
+    :param unsharded: the names of the other logical containers, as
+                      'account/container'
     """
 
     logical: int
@@ -38,7 +39,8 @@ class Census:
 def take_census(names: Set[ContainerName], shards: int) -> Census:
     """Count containers.
 
-    :param shards: how many each logical one should have; 0 for none
+    :param shards: the shards that each logical container should have; 0 if it
+                   should be plain
     """
     backing = _layouts(names)
     logical = {each for each in names if _is_logical(each)}
@@ -72,9 +74,10 @@ def _is_logical(name: ContainerName) -> bool:
 def _layouts(
     names: Set[ContainerName],
 ) -> dict[tuple[str, str], dict[str, set[int]]]:
-    """Return the shards that there are.
+    """Return the shards that exist.
 
-    :returns: by hidden account and the base of the names, then by layout
+    :returns: the shards by hidden account and base of the names, then by
+              layout
     """
     layouts = defaultdict(lambda: defaultdict(set))
     for each in names:

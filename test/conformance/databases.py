@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The containers that a run has left on the devices.
+"""The container databases that a run has left on the devices.
 
-A deleted container's database stays until a replicator reclaims it, and none
-runs. So there is one for every container that ever was.
+The database of a deleted container stays until a replicator reclaims it. No
+replicator runs, so each container that was created has a database.
 """
 
 import contextlib
@@ -15,14 +15,14 @@ _NAME = 'SELECT account, container FROM container_info'
 
 
 class ContainerName(NamedTuple):
-    """Of a container, or a hidden one."""
+    """The account and the name of a container."""
 
     account: str
     container: str
 
 
 def container_names(devices: Path) -> set[ContainerName]:
-    """The names of all containers that were created.
+    """Return the names of all containers that were created.
 
     :param devices: as :attr:`shardmw.saio.Cluster.devices_path`
     """
@@ -30,7 +30,7 @@ def container_names(devices: Path) -> set[ContainerName]:
 
 
 def _name(database: Path) -> ContainerName:
-    # immutable: nobody writes any more, so there's nothing to wait for
+    # immutable: the servers have ended, so no lock is needed
     uri = f'{database.as_uri()}?immutable=1'
     with contextlib.closing(sqlite3.connect(uri, uri=True)) as connection:
         return ContainerName(*connection.execute(_NAME).fetchone())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What went wrong, for the one who runs the tests."""
+"""Errors that are shown to whoever runs the tests."""
 
 
 class ConformanceError(Exception):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a request ends, told by what it says of itself. Pure.
+"""The end of a request, found by its headers and chunk sizes. Pure.
 
 See https://www.rfc-editor.org/rfc/rfc9112#section-6.
 """
@@ -13,10 +13,10 @@ _CHUNK_HEAD = re.compile(rb'([0-9A-Fa-f]+)[ \t]*(;.*)?\r\n')
 
 
 def body_length(head: bytes) -> int | None:
-    """How many bytes follow a request's head.
+    """Return the length of the body that follows a request's head.
 
-    :returns: None if they come in chunks
-    :raises ValueError: if that can't be told
+    :returns: None for a chunked body
+    :raises ValueError: if the length cannot be determined
     """
     if not head.endswith(HEAD_END):
         raise ValueError('a head that does not end')
@@ -33,9 +33,9 @@ def body_length(head: bytes) -> int | None:
 
 
 def chunk_length(head: bytes) -> int:
-    """How many bytes a chunk has after its first line; the last one has none.
+    """Return the length of a chunk by its first line; 0 for the last chunk.
 
-    :raises ValueError: if that can't be told
+    :raises ValueError: if the length cannot be determined
     """
     match = _CHUNK_HEAD.fullmatch(head)
     if match is None:
@@ -44,7 +44,7 @@ def chunk_length(head: bytes) -> int:
 
 
 def _values(head: bytes, wanted: bytes) -> set[bytes]:
-    """The different values of a header, which may be there more than once."""
+    """Return the distinct values of a header, which may be repeated."""
     _, *lines = head.split(LINE_END)
     headers = [line.partition(b':') for line in lines]
     return {

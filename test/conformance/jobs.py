@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which runs a choice of variants takes, and what a run gives. Pure."""
+"""The runs that the chosen variants need, and their results. Pure."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from test.conformance.variants import Variant, plain_twin
 
 
 class Job(NamedTuple):
-    """A suite on one of a variant's clusters."""
+    """A run of a suite on one of the two clusters of a variant."""
 
     variant: Variant
     suite: Suite
@@ -25,11 +25,11 @@ class Job(NamedTuple):
 
 @dataclass(frozen=True)
 class RunResult:
-    """What a run gave.
+    """The result of a run.
 
-    :param problem: why the report is not to be trusted, '' if it is
+    :param problem: why the report cannot be trusted, '' if it can
     :param junit: the report, as JUnit XML; '' if there is none
-    :param requests: how many each proxy has had, by its name
+    :param requests: the number of requests that each proxy got, by its name
     """
 
     seconds: float
@@ -40,20 +40,20 @@ class RunResult:
 
 
 def sharded_job(variant: Variant, suite: Suite) -> Job:
-    """The run of a suite on the variant's sharded cluster."""
+    """Return the run of a suite on the variant's sharded cluster."""
     return Job(variant, suite, is_sharded=True)
 
 
 def plain_job(variant: Variant, suite: Suite) -> Job:
-    """The run of a suite on a plain cluster that is like the variant's.
+    """Return the run of a suite on the variant's plain cluster.
 
-    Variants that differ in their shards only have it in common.
+    Variants that differ only in their shards share this run.
     """
     return Job(plain_twin(variant), suite, is_sharded=False)
 
 
 def plan(variants: Iterable[Variant], suites: Collection[Suite]) -> list[Job]:
-    """All runs that suites on variants take, each once."""
+    """Return all runs of suites on variants, each of them once."""
     jobs = [
         job_of(variant, suite)
         for variant in variants

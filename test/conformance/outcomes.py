@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What became of each test, and what sharding changed. Pure."""
+"""The outcome of each test, and what sharding changed. Pure."""
 
 import enum
 import xml.etree.ElementTree as ET
@@ -11,7 +11,7 @@ _DETAIL_LINES = 12
 
 
 class Status(enum.IntEnum):
-    """What became of a test, the worst last."""
+    """The status of a test, the worst last."""
 
     PASSED = 0
     SKIPPED = 1
@@ -19,7 +19,10 @@ class Status(enum.IntEnum):
 
 
 class Outcome(NamedTuple):
-    """What became of a test, and why: the end of it, if that is long."""
+    """The outcome of a test.
+
+    :param why: the reason; of a long text, the last lines
+    """
 
     status: Status
     why: str = ''
@@ -31,12 +34,12 @@ _PASSED = Outcome(Status.PASSED)
 
 
 def parse_junit(text: str) -> dict[str, Outcome]:
-    """The outcomes by test of a JUnit XML report.
+    """Return the outcomes in a JUnit XML report, by test.
 
-    A test may be in it more than once: with what its teardown did, or with
-    its subtests. The worst counts.
+    A test may be reported more than once, for its teardown or its subtests.
+    The worst outcome counts.
 
-    :raises ValueError: if it's something else
+    :raises ValueError: if the text is no such report
     """
     try:
         root = ET.fromstring(text)
@@ -69,13 +72,15 @@ def _end_of_text(element: ET.Element) -> str:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Each test is in one of these, by its name.
+    """The tests by how they differ between the plain and the sharded cluster.
 
-    :param passed: on both
-    :param failed: on both; why on the sharded
-    :param skipped: on both; why on the sharded
-    :param regressed: worse on the sharded: failed or skipped there only
-    :param better: passed on the sharded only
+    Each test is in one of the fields, by its name.
+
+    :param passed: passed on both
+    :param failed: failed on both, with the reason on the sharded cluster
+    :param skipped: skipped on both, with the reason on the sharded cluster
+    :param regressed: failed or skipped on the sharded cluster only
+    :param better: passed on the sharded cluster only
     :param plain_only: not in the sharded run
     :param sharded_only: not in the plain run
     """
@@ -90,7 +95,7 @@ class Comparison:
 
 
 def compare(plain: Outcomes, sharded: Outcomes) -> Comparison:
-    """What sharding changed."""
+    """Return how the outcomes on the sharded cluster differ."""
     common = sorted(plain.keys() & sharded.keys())
     same = [n for n in common if plain[n].status == sharded[n].status]
     changed = [n for n in common if plain[n].status != sharded[n].status]

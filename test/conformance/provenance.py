@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What results are results of: the code, and the versions."""
+"""The code and the versions that results belong to."""
 
 import hashlib
 import platform
@@ -14,16 +14,17 @@ from test.conformance.sources import swift_version
 
 _UNKNOWN = 'unknown'
 
-# Besides shardmw, what decides what is run; not how it's reported.
+# The modules that decide which tests run. Those that report are left out.
 _DECISIVE = (settings, suites, variants)
 
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where a result comes from.
+    """The code and the versions that a result belongs to.
 
-    :param code: a digest of shardmw's source and of what decides what is run
-    :param commit: for people; with -dirty if the tree differed from it
+    :param code: the digest of shardmw's source and of what decides which
+                 tests run
+    :param commit: shown to people; ends with -dirty if the tree was changed
     """
 
     shardmw: str
@@ -34,7 +35,7 @@ class Provenance:
     date: str
 
     def is_same_code(self, other: 'Provenance') -> bool:
-        """Whether results may stand in one table."""
+        """Return True if both results may be in one table."""
         return self._versions() == other._versions()
 
     def _versions(self) -> tuple[str, ...]:
@@ -42,7 +43,7 @@ class Provenance:
 
 
 def provenance(project: Path) -> Provenance:
-    """Of results that are made now.
+    """Return the provenance of results that are made now.
 
     :param project: the root of the tree
     """
@@ -57,7 +58,7 @@ def provenance(project: Path) -> Provenance:
 
 
 def code_digest() -> str:
-    """What changes when the code does, or when other tests are run."""
+    """Return a digest of the code and of what decides which tests run."""
     package = Path(shardmw.__file__).parent
     own = [Path(module.__file__) for module in _DECISIVE]
     digest = hashlib.sha256()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pytest of its own that runs some of Swift's tests."""
+"""A pytest process that runs some of Swift's tests."""
 
 import contextlib
 import os
@@ -15,33 +15,33 @@ from test.conformance.suites import Suite
 _PATIENCE_SECONDS = 5
 _TAIL_BYTES = 4096
 
-# What would lead the tests, or the clients in them, elsewhere.
+# Variables that could direct the tests, or their clients, to other servers.
 _FOREIGN = ('AWS_', 'BOTO', 'OS_', 'PYTEST_', 'ST_', 'SWIFT_TEST_')
 
 _COUNTER = re.compile(r'\[ *(\d+)/(\d+)\]')
 
 
 class Progress(NamedTuple):
-    """How many tests are done, of how many; 0 of 0 while that's unknown."""
+    """The number of tests done and in total; both 0 while unknown."""
 
     done: int
     total: int
 
 
 def progress_in(output: str) -> Progress:
-    """How far pytest is, by what it wrote."""
+    """Return the progress that pytest has printed last."""
     counters = _COUNTER.findall(output)
     done, total = counters[-1] if counters else (0, 0)
     return Progress(int(done), int(total))
 
 
 class Pytest:
-    """The process, from its start.
+    """A pytest process, which the constructor starts.
 
-    :param suite: what it runs
-    :param tests: the folder that has Swift's tests
-    :param config: the file that tells them where the cluster is
-    :param folder: for what it leaves behind
+    :param suite: the suite to run
+    :param tests: the folder with Swift's tests
+    :param config: the file that tells the tests where the cluster is
+    :param folder: for the log and the report
     """
 
     def __init__(
@@ -57,26 +57,26 @@ class Pytest:
                 stderr=output,
                 cwd=tests,
                 env=_environment(config),
-                # a Ctrl-C is for us, who end it in an orderly way
+                # a Ctrl-C reaches only this process, which then ends pytest
                 start_new_session=True,
             )
 
     def progress(self) -> Progress:
-        """How far it is."""
+        """Return the progress of the tests."""
         return progress_in(_tail(self.output))
 
     def exit_code(self) -> int | None:
-        """How it ended, or None while it runs."""
+        """Return the exit code, or None while the process runs."""
         return self._process.poll()
 
     def junit(self) -> str:
-        """Its report, or '' if there is none."""
+        """Return the report, or '' if there is none."""
         with contextlib.suppress(FileNotFoundError):
             return self._report.read_text()
         return ''
 
     def end(self) -> None:
-        """End it, if it runs, with all that it has started."""
+        """End the process, if it runs, and all that it has started."""
         for number in (signal.SIGTERM, signal.SIGKILL):
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, number)
@@ -86,7 +86,7 @@ class Pytest:
     def _command(self, suite: Suite, tests: Path) -> list[str]:
         return [
             *(sys.executable, '-m', 'pytest', '-v', '--tb=short'),
-            # no configuration but this
+            # ignore any configuration file
             *('-c', os.devnull, '--rootdir', str(tests)),
             *('-p', 'no:cacheprovider'),
             *('-o', 'console_output_style=count'),
@@ -108,7 +108,7 @@ def _environment(config: Path) -> dict[str, str]:
         **kept,
         'SWIFT_TEST_CONFIG_FILE': str(config),
         'SWIFT_TEST_QUIET_BOTO_LOGS': '1',
-        # the clients' own files, of a user who may have some
+        # ignore the user's own configuration of the clients
         'AWS_CONFIG_FILE': os.devnull,
         'AWS_SHARED_CREDENTIALS_FILE': os.devnull,
         'BOTO_CONFIG': os.devnull,

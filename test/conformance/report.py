@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is said of the results: the terminal's text, and the page. Pure."""
+"""The text on the terminal and the page about the results. Pure."""
 
 import collections
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,7 +13,7 @@ from test.conformance.verdict import Verdict
 _MINUTE_SECONDS = 60
 _NOTHING = 'Nothing.'
 
-#: What the table has of a variant, by the head of the column.
+#: The figures of a variant in the table, by the head of the column.
 _COLUMNS: Mapping[str, Callable[[Verdict], int]] = {
     'shards': lambda v: v.shards,
     'passed': lambda v: len(v.comparison.passed),
@@ -68,7 +68,7 @@ the sharded cluster, beside others that ran at the same time.
 
 
 def table_rows(verdicts: Sequence[Verdict]) -> list[list[str]]:
-    """The table, with its head: a row for each variant."""
+    """Return the head of the table, and a row for each variant."""
     rows = [['variant', *_COLUMNS]]
     for verdict in verdicts:
         numbers = [f'{of(verdict):,}' for of in _COLUMNS.values()]
@@ -77,7 +77,7 @@ def table_rows(verdicts: Sequence[Verdict]) -> list[list[str]]:
 
 
 def table_lines(rows: Sequence[Sequence[str]]) -> list[str]:
-    """A table as text: names to the left, numbers to the right."""
+    """Return the table as text, with names on the left, numbers right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for name, *numbers in rows:
@@ -88,7 +88,7 @@ def table_lines(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def details(verdict: Verdict) -> list[str]:
-    """What the numbers of a variant don't tell, line by line."""
+    """Return lines about a variant that explain its numbers."""
     comparison = verdict.comparison
     lines = [f'problem: {problem}' for problem in verdict.problems]
     if _has_shares(verdict):
@@ -105,7 +105,7 @@ def details(verdict: Verdict) -> list[str]:
 
 
 def summary(verdicts: Sequence[Verdict]) -> str:
-    """The last line, which machines read."""
+    """Return the last line, which scripts can parse."""
     passed = failed = skipped = 0
     for verdict in verdicts:
         comparison = verdict.comparison
@@ -116,7 +116,7 @@ def summary(verdicts: Sequence[Verdict]) -> str:
 
 
 def page(verdicts: Sequence[Verdict], provenance: Provenance) -> str:
-    """The page doc/conformance.md."""
+    """Return the text of doc/conformance.md."""
     return _PAGE.format(
         date=provenance.date,
         swift=provenance.swift,
@@ -173,9 +173,9 @@ def _bullets(items: Iterable[str]) -> str:
 
 
 def _by_test(tests: Mapping[str, Iterable[str]]) -> list[str]:
-    """Each test, with the variants in which it is.
+    """Return an item for each test, with its variants.
 
-    :param tests: names of tests by variant
+    :param tests: the names of tests by variant
     """
     variants = collections.defaultdict(list)
     for variant, names in tests.items():
@@ -188,9 +188,9 @@ def _by_test(tests: Mapping[str, Iterable[str]]) -> list[str]:
 
 
 def _by_reason(skipped: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """Each reason, with its tests under it.
+    """Return an item for each reason, with its tests below it.
 
-    :param skipped: reasons by test by variant
+    :param skipped: the reasons by test, by variant
     """
     tests = collections.defaultdict(lambda: collections.defaultdict(list))
     for variant, reasons in skipped.items():

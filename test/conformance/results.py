@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The results of one code, made now or before."""
+"""The results of one version of the code, made now or before."""
 
 from collections.abc import Iterable, Sequence
 
@@ -15,8 +15,8 @@ from test.conformance.verdict import Verdict, judge
 class Results:
     """Results that may stand in one table.
 
-    :param store: where they are kept, among those of other code perhaps
-    :param provenance: what they're results of
+    :param store: where they are kept, perhaps beside results of other code
+    :param provenance: the code and versions that the results belong to
     """
 
     def __init__(self, store: Store, provenance: Provenance) -> None:
@@ -26,7 +26,7 @@ class Results:
     def add(self, job: Job, result: RunResult) -> None:
         """Keep the result of a job.
 
-        :raises ConformanceError: if it can't be told which code it's of
+        :raises ConformanceError: if the code was changed during the run
         """
         if code_digest() != self.provenance.code:
             raise ConformanceError(
@@ -35,19 +35,19 @@ class Results:
         self._store.save(job.name, result, self.provenance)
 
     def remove(self, job: Job) -> None:
-        """Forget the result of a job, of whatever code."""
+        """Remove the result of a job, whatever code it belongs to."""
         self._store.remove(job.name)
 
     def missing(self, jobs: Iterable[Job]) -> list[Job]:
-        """Those of some jobs that have no result, or a broken one."""
+        """Return the jobs without a result, or with a broken one."""
         return [job for job in jobs if not self._is_there(job)]
 
     def verdicts(
         self, variants: Iterable[Variant], suites: Sequence[Suite]
     ) -> list[Verdict]:
-        """What the results say about variants.
+        """Return the verdicts on variants.
 
-        :raises ConformanceError: if there's no result of one
+        :raises ConformanceError: if the result of a run is missing
         """
         return [self._verdict(variant, suites) for variant in variants]
 

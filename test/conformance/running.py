@@ -20,19 +20,19 @@ from test.conformance.settings import ACCOUNTS, RESELLER_ADMIN, config_text
 from test.conformance.shares import count_requests
 from test.conformance.storage import make_folder, remove_folder
 
-#: What a run may take before it's given up.
+#: A run that takes longer is ended.
 TIMEOUT_SECONDS = 3600
 
-# pytest's exit codes of runs that were completed: all passed, or not all
+# pytest's exit codes of completed runs: all tests passed, or not all
 _COMPLETED = (0, 1)
 
 
 class Run:
-    """A job under way: to be started, watched, and finished or ended.
+    """A job under way, to be started, watched, and finished or ended.
 
-    :param tests: the folder that has Swift's tests
-    :param folder: for the cluster and all that the run leaves behind; what
-                   an earlier one left there is removed
+    :param tests: the folder with Swift's tests
+    :param folder: for the cluster, its logs and the report; what an earlier
+                   run left there is removed
     """
 
     def __init__(self, job: Job, tests: Path, folder: Path) -> None:
@@ -47,9 +47,9 @@ class Run:
         self._began = 0.0
 
     def start(self) -> None:
-        """Bring the cluster up and let the tests begin.
+        """Bring the cluster up and start the tests.
 
-        :raises SaioError: if the cluster can't be brought up
+        :raises SaioError: if the cluster cannot be brought up
         """
         self._began = time.monotonic()
         self._remove_leftovers()
@@ -68,15 +68,15 @@ class Run:
         self._held.callback(self._pytest.end)
 
     def progress(self) -> Progress:
-        """How far the tests are."""
+        """Return the progress of the tests."""
         return self._pytest.progress()
 
     def is_over(self) -> bool:
-        """Whether nothing more is to come."""
+        """Return True if the tests have ended or take too long."""
         return self._pytest.exit_code() is not None or self._is_late()
 
     def finish(self) -> RunResult:
-        """Take the results, and the cluster down."""
+        """Take the cluster down, and return the results."""
         problem = self._problem()
         seconds = time.monotonic() - self._began
         self._held.close()
@@ -90,7 +90,7 @@ class Run:
         )
 
     def end(self) -> None:
-        """End the tests and the cluster; its logs stay."""
+        """End the tests and the cluster; keep the cluster's logs."""
         self._held.close()
         logs = self._storage / 'log'
         if logs.is_dir():
@@ -110,14 +110,14 @@ class Run:
         self._folder.mkdir(parents=True)
 
     def _url(self) -> str:
-        """Where the tests' requests go."""
+        """Return the URL that the tests use."""
         urls = self._cluster.proxy_urls
         if self.job.variant.has_balancer:
             return self._held.enter_context(balancing(urls))
         return urls[0]
 
     def _requests(self) -> dict[str, int]:
-        """How many requests each proxy has logged."""
+        """Return the number of requests that each proxy has logged."""
         requests = {}
         for server in self._cluster.servers.values():
             if server.kind == PROXY_KIND:
@@ -130,7 +130,7 @@ class Run:
         return time.monotonic() > self._began + TIMEOUT_SECONDS
 
     def _problem(self) -> str:
-        """Why the results are not to be trusted, '' if they are."""
+        """Return why the results cannot be trusted, '' if they can."""
         code = self._pytest.exit_code()
         output = os.path.relpath(self._pytest.output)
         if code is None:

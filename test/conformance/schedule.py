@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many runs, some at the same time."""
+"""The execution of many runs, some of them at the same time."""
 
 import contextlib
 import time
@@ -18,9 +18,9 @@ def run_all(
     at_once: int,
     screen: Screen,
 ) -> Generator[tuple[Job, RunResult], None, None]:
-    """Run jobs, and give each one's result as soon as it's there.
+    """Run jobs, and yield each result as soon as its run has ended.
 
-    Whatever ends this ends what is running.
+    When the generator ends or is closed, it ends all runs under way.
 
     :param at_once: how many may run at the same time
     """

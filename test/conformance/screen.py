@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is printed while tests run."""
+"""The output while tests run."""
 
 from types import TracebackType
 
@@ -19,9 +19,9 @@ _BAR_WIDTH = 30
 
 
 class Screen:
-    """The terminal, with a bar for each run, or a file with a line for each.
+    """The output: a bar for each run on a terminal, otherwise a line.
 
-    A context manager: the bars are there inside.
+    A context manager: the bars are shown until the end of the block.
     """
 
     def __init__(self) -> None:
@@ -49,17 +49,17 @@ class Screen:
         self._progress.stop()
 
     def started(self, name: str) -> None:
-        """A run begins."""
+        """Show the bar of a run that begins."""
         self._bars[name] = self._progress.add_task(name, total=None)
 
     def progressed(self, name: str, done: int, total: int) -> None:
-        """A run goes on."""
+        """Update the bar of a run."""
         self._progress.update(
             self._bars[name], completed=done, total=total or None
         )
 
     def finished(self, name: str, result: RunResult) -> None:
-        """A run is over."""
+        """Remove the bar of a run that has ended, and print its result."""
         self._progress.remove_task(self._bars.pop(name))
         minutes, seconds = divmod(round(result.seconds), 60)
         self.line(

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tells Swift's tests where the cluster is, and who may use it. Pure."""
+"""The configuration of Swift's tests: the URL of the cluster, users. Pure."""
 
 from collections.abc import Mapping
 
 from shardmw.saio.config import STORAGE_DOMAIN
 
-#: The users in the tests' order, which give each of them a role.
+#: The users, by the role that the tests give to each of them.
 OWNER = 'test:tester'
 OTHER_ACCOUNTS_OWNER = 'test2:tester2'
 UNPRIVILEGED = 'test:tester3'
 SERVICE = 'test5:tester5'
 RESELLER_ADMIN = 'admin:admin'
 
-#: A second owner of the first account, whom only S3's tests need.
+#: A second owner of the first account, which only the tests of S3 need.
 SECOND_OWNER = 'test:tester2'
 
 #: Accounts that exist before the first test.
@@ -32,9 +32,9 @@ _REGION = 'us-east-1'
 
 
 def config_text(url: str, users: Mapping[str, str]) -> str:
-    """The file that SWIFT_TEST_CONFIG_FILE names.
+    """Return the text of the file that SWIFT_TEST_CONFIG_FILE names.
 
-    :param url: where requests go
+    :param url: the URL of the cluster
     :param users: ``{'account:user': key}``
     """
     sections = {

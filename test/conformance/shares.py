@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many of the clients' requests each proxy has had. Pure."""
+"""The share of the clients' requests that each proxy got. Pure."""
 
 import re
 from collections.abc import Iterable, Mapping
 
-# A proxy gives one to each request of a client, which has it in common with
-# the requests that the proxy makes of it.
+# A proxy gives a transaction id to each request of a client. The requests that
+# it sends for it have the same id.
 _TRANSACTION = re.compile(r'\btx[0-9a-f]{21}-[0-9a-f]{10}')
 
 
 def count_requests(log: Iterable[str]) -> int:
-    """How many requests a proxy has had, by the lines of its log."""
+    """Return how many requests a proxy got, by the lines of its log."""
     return len({found for line in log for found in _TRANSACTION.findall(line)})
 
 
 def are_fair(requests: Mapping[str, int]) -> bool:
-    """Whether no proxy has had twice as many as another.
+    """Return True if no proxy got twice as many requests as another.
 
-    Of two that take turns, the logs still don't tell just the same: not all
-    that a proxy refuses gets a transaction.
+    The logs of two proxies that take turns still differ a little: some
+    requests that a proxy refuses get no transaction id.
     """
     if len(requests) < 2:
         return True
@@ -26,5 +26,5 @@ def are_fair(requests: Mapping[str, int]) -> bool:
 
 
 def in_words(requests: Mapping[str, int]) -> str:
-    """The numbers, with the names of the proxies."""
+    """Return the numbers, with the names of the proxies, as text."""
     return ', '.join(f'{name} {n:,}' for name, n in requests.items())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Swift's tests: they come in its source package, and are not installed."""
+"""Swift's tests, from its source package: they are not installed."""
 
 import importlib.metadata
 import subprocess
@@ -14,17 +14,17 @@ _TESTS = 'test'
 
 
 def swift_version() -> str:
-    """The version of Swift that is installed."""
+    """Return the version of the installed Swift."""
     return importlib.metadata.version('swift')
 
 
 def swift_tests(cache: Path) -> Path:
-    """A folder with the tests of the installed Swift, and nothing else of it.
+    """Return a folder with the tests of the installed Swift, without its code.
 
-    So what they import is the Swift that is installed.
+    So the tests import the installed Swift.
 
-    :param cache: where it's kept
-    :raises ConformanceError: if there are none to be had
+    :param cache: where the folder is kept
+    :raises ConformanceError: if the tests cannot be downloaded
     """
     version = swift_version()
     folder = cache / f'swift-{version}'
@@ -58,7 +58,7 @@ def _download(version: str, to: Path) -> Path:
 
 
 def _reason(stderr: str) -> str:
-    """What pip says is wrong: it says it last, among advice."""
+    """Return the last error that pip has printed, without its advice."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith('ERROR: ')]
     return (errors or lines or ['it does not say why'])[-1]

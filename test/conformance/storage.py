@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a run's cluster is: where an object's metadata has room.
+"""A folder for a run's cluster, with room for the metadata of objects.
 
-Swift's limits allow an object more metadata than ext4 has room for in its
-extended attributes, 4 KB, most of all if it is encrypted. XFS has 64 KB, and
-so has a tmpfs, from Linux 6.6 on.
+Swift's limits allow an object more metadata than the 4 KB that ext4 can store
+in extended attributes, in particular if it is encrypted. XFS can store 64 KB,
+and so can a tmpfs since Linux 6.6.
 """
 
 import os
@@ -17,9 +17,9 @@ _TRIAL_XATTR = 'user.trial'
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder for a cluster, in memory if need be.
+    """Make a folder for a cluster, in memory if metadata has no room here.
 
-    Where memory has no room for metadata either, it is where it is.
+    If metadata has no room in memory either, the folder is made at the path.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     if _has_room(path.parent) or not _has_room(_MEMORY):

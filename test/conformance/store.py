@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The results of runs, kept in files until the next run of the same name."""
+"""The results of runs, kept in files until the same run is repeated."""
 
 import dataclasses
 import json
@@ -11,23 +11,23 @@ from test.conformance.provenance import Provenance
 
 
 class Store:
-    """Results by the name of their job.
+    """The results of runs, by the name of their job.
 
-    :param folder: with a NAME.json and a NAME.xml, which is JUnit's, for each
+    :param folder: has NAME.json and NAME.xml, a JUnit report, for each job
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def remove(self, name: str) -> None:
-        """Forget what there is of a job."""
+        """Remove the result of a job, if there is one."""
         for path in self._paths(name):
             path.unlink(missing_ok=True)
 
     def save(
         self, name: str, result: RunResult, provenance: Provenance
     ) -> None:
-        """Keep a result, with what it is a result of."""
+        """Keep a result and its provenance."""
         facts = dataclasses.asdict(result)
         facts['provenance'] = dataclasses.asdict(provenance)
         facts_path, junit_path = self._paths(name)
@@ -36,7 +36,7 @@ class Store:
         facts_path.write_text(json.dumps(facts, indent=2) + '\n')
 
     def load(self, name: str) -> tuple[RunResult, Provenance] | None:
-        """What was kept, or None if there's nothing that could be read."""
+        """Return the result of a job, or None if none can be read."""
         facts_path, junit_path = self._paths(name)
         try:
             facts = json.loads(facts_path.read_text())

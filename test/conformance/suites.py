@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which tests of Swift's are run, and what they expect of the cluster.
+"""The tests of Swift that are run, and the settings that they expect.
 
-Every test is in one suite. Where a setting lets one test run and skips
-another, the suites differ in it.
+Every test is in one suite. Tests that need different values of a setting are
+in different suites.
 """
 
 from collections.abc import Mapping
@@ -28,8 +28,8 @@ class Suite:
     """Tests that run one after another, on a cluster of their own.
 
     :param paths: files, folders and tests, in Swift's source tree
-    :param without: what of them another suite has
-    :param settings: the cluster's, as in
+    :param without: tests among them that are in another suite
+    :param settings: the settings of the cluster, as in
                      :class:`~shardmw.saio.ClusterOptions`
     """
 
@@ -39,9 +39,10 @@ class Suite:
     settings: Mapping[str, str] = field(default_factory=dict)
 
 
-# An object's metadata at Swift's usual limits is more than ext4 has room for
-# in extended attributes. With few headers allowed, some beyond the limit are
-# still to be read, or they would be refused for another reason.
+# With Swift's usual limits, the metadata of an object can be too large for
+# the extended attributes of ext4. extra_header_count lets servers read more
+# headers than metadata may have: tests that exceed the limit of metadata would
+# otherwise be refused for another reason.
 _SMALL_METADATA = {
     'swift-constraints.max_meta_count': '20',
     'swift-constraints.max_meta_overall_size': '1024',

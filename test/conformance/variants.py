@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is tried: the clusters that tests run on."""
+"""The clusters that tests run on."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from shardmw.saio import ClusterOptions
 
 DEFAULT_SHARDS = 'shardmw.default_shards'
 
-#: Two storage policies, or tests of policies would be skipped.
+#: With fewer than two storage policies, tests of policies would be skipped.
 _POLICIES = 2
 
 
@@ -16,10 +16,10 @@ _POLICIES = 2
 class Variant:
     """A kind of cluster.
 
-    :param shards: of every container that a test creates, on one of the two
-                   clusters
-    :param about: what the reader of a report should know of it
-    :param options: the cluster's
+    :param shards: the shards of every container that a test creates on the
+                   sharded cluster
+    :param about: the description in reports
+    :param options: the options of both clusters
     """
 
     name: str
@@ -32,9 +32,9 @@ class Variant:
     def cluster_options(
         self, is_sharded: bool, settings: Mapping[str, str]
     ) -> ClusterOptions:
-        """The options of one of the two clusters.
+        """Return the options of one of the two clusters.
 
-        :param settings: what the tests expect
+        :param settings: the settings that the tests expect
         """
         shards = self.shards if is_sharded else 0
         return self.options.with_settings(
@@ -43,7 +43,7 @@ class Variant:
 
     @property
     def has_balancer(self) -> bool:
-        """Whether requests go to several proxies by turns."""
+        """Return True if requests go to several proxies in turn."""
         return self.options.proxies > 1
 
 
@@ -67,10 +67,10 @@ _ALL = (
     ),
 )
 
-#: By name, in the order in which they're run.
+#: The variants by name, in the order in which they run.
 VARIANTS = {each.name: each for each in _ALL}
 
 
 def plain_twin(variant: Variant) -> Variant:
-    """The first variant whose plain cluster is the same."""
+    """Return the first variant with the same plain cluster."""
     return next(v for v in _ALL if v.options == variant.options)

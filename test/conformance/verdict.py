@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All that is to be said about a variant. Pure."""
+"""The verdict on a variant, from the results of its runs. Pure."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -20,13 +20,14 @@ _SHOWN_NAMES = 5
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the runs of a variant have shown.
+    """The verdict on a variant.
 
-    :param comparison: of all its tests
+    :param comparison: the comparison of all of its tests
     :param problems: why the runs prove nothing, one line each
-    :param census: of the sharded runs
-    :param seconds: that the sharded runs took
-    :param requests: that each proxy has had in the sharded runs, by its name
+    :param census: the containers of the sharded runs
+    :param seconds: the duration of the sharded runs
+    :param requests: the number of requests that each proxy got in the sharded
+                     runs, by its name
     """
 
     variant: str
@@ -39,7 +40,7 @@ class Verdict:
 
     @property
     def failures(self) -> int:
-        """How many reasons there are not to be content."""
+        """Return the number of regressions and problems."""
         return len(self.comparison.regressed) + len(self.problems)
 
 
@@ -49,10 +50,10 @@ def judge(
     plain: Mapping[str, RunResult],
     sharded: Mapping[str, RunResult],
 ) -> Verdict:
-    """What to say about a variant.
+    """Return the verdict on a variant.
 
-    :param plain: the results of all suites, by name
-    :param sharded: the same
+    :param plain: the results of all suites on the plain cluster, by name
+    :param sharded: the results of all suites on the sharded cluster, by name
     """
     problems: list[str] = []
     outcomes = {
@@ -78,7 +79,7 @@ def judge(
 def _outcomes(
     side: str, results: Mapping[str, RunResult], problems: list[str]
 ) -> dict[str, Outcome]:
-    """The outcomes of all suites; what's wrong with them is added."""
+    """Return the outcomes of all suites, and append to their problems."""
     merged: dict[str, Outcome] = {}
     for suite, result in results.items():
         if result.problem:
@@ -117,7 +118,7 @@ def _differing_tests(comparison: Comparison) -> list[str]:
 
 
 def _unproven(sharded: Census, plain: Census) -> list[str]:
-    """Why the sharded run may not have been sharded, or the plain one was."""
+    """Return why the sharded run was perhaps plain, or the plain one not."""
     problems = []
     if sharded.unsharded:
         problems.append(
@@ -149,7 +150,7 @@ def _all_requests(results: Iterable[RunResult]) -> dict[str, int]:
 
 
 def _some(names: Collection[str]) -> str:
-    """The first names, and how many more there are."""
+    """Return the first names as text, and how many more there are."""
     ordered = sorted(names)
     shown = ', '.join(ordered[:_SHOWN_NAMES])
     more = len(ordered) - _SHOWN_NAMES

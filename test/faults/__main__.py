@@ -20,7 +20,7 @@ MUTATION_RESULTS = 'mutations.jsonl'
 
 
 def main() -> int:
-    # A signal ends the cluster, too.
+    # SIGTERM must end the cluster, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     options = _options()
     if options.list:
@@ -54,7 +54,7 @@ def main() -> int:
 def carry_out(
     site: Site, cell: Cell, seed: int, seconds: int, clients: int = CLIENTS
 ) -> dict:
-    """Run a cell on a clean cluster; return its result for JSON."""
+    """Run a cell on a clean cluster; return its result as JSON values."""
     began = time.monotonic()
     site.wipe()
     run = Run(site, cell, seed, seconds, clients)
@@ -72,7 +72,7 @@ def carry_out(
 
 
 def text_of(result: dict) -> str:
-    """Return what to print of a result."""
+    """Return the text of a result."""
     lines = [
         f'{result["cell"]}: {result["seconds"]} s, {result["changes"]} changes'
     ]
@@ -96,7 +96,7 @@ def _read(path: Path) -> list[dict]:
 
 
 def _write_page(page: Path, results: Path) -> int:
-    """Put the tables of all results that there are into a page."""
+    """Write the tables of all results so far into a page."""
     last = {each['cell']: each for each in _read(results)}
     ordered = [last[str(cell)] for cell in CELLS if str(cell) in last]
     tables = {'faults': table(ordered)} if ordered else {}

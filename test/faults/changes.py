@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of layout, over and over, while a cell's clients work."""
+"""Repeated changes of layout while the clients of a cell work."""
 
 import itertools
 import math
@@ -13,12 +13,12 @@ from test.faults.matrix import CHANGES, Cell
 from test.faults.site import Site
 from test.functional.operating import SETTLE_SECONDS
 
-#: A deletion may wait on an object server when a change begins.
+#: The option allows a change to begin while object servers have pending rows.
 DESPITE = '--despite-backlog'
 OPTIONS = ('--settle-seconds', SETTLE_SECONDS, '--ask-for-objects')
 
-#: In which phase of its change, and how long after the beginning of it, what
-#: changes the layout is killed.
+#: The phases in which the mover is killed or stopped, and how long after the
+#: beginning of the phase.
 PHASES = ('announced', 'waiting to move', 'moving', 'settling')
 LIFE_SECONDS = (0, 1)
 RETRY_SECONDS = 1
@@ -26,11 +26,11 @@ PATIENCE_SECONDS = 120
 
 
 class Changes(threading.Thread):
-    """Changes the layout of a container until it is told to stop.
+    """A thread that changes the layout of a container again and again.
 
     :ivar count: how many changes have ended
-    :ivar shards: the count of shards that the container has in the end
-    :ivar problem: why the last change does not end, '' if it did
+    :ivar shards: the shard count that the container has in the end
+    :ivar problem: why the last change does not end, '' if it has ended
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Changes(threading.Thread):
         self._deadline = math.inf
 
     def finish(self) -> None:
-        """End the last change."""
+        """Wait for the end of the last change, and begin no other one."""
         self._deadline = time.monotonic() + PATIENCE_SECONDS
         self._stop_asked.set()
         self.join()
@@ -62,7 +62,7 @@ class Changes(threading.Thread):
                 self.count += 1
 
     def _change(self, target: int) -> bool:
-        """Change to a count of shards; return False if it was cancelled."""
+        """Change the shard count; return False if that was cancelled."""
         while True:
             mover = self._site.admin.start(
                 'reshard', self._path, str(target), DESPITE, *OPTIONS
@@ -87,9 +87,9 @@ class Changes(threading.Thread):
                 return False
 
     def _fail(self, mover: subprocess.Popen) -> bool:
-        """Kill or stop what changes the layout, in a phase of its change.
+        """Kill or stop the mover in a phase of its change.
 
-        :returns: True if the change was cancelled while it was stopped
+        :returns: True if the change was cancelled while the mover was stopped
         """
         phase = self._chance.choice(PHASES)
         for line in mover.stderr:
@@ -106,7 +106,7 @@ class Changes(threading.Thread):
             mover.send_signal(signal.SIGCONT)
 
     def _cancel(self) -> bool:
-        """Cancel the change; return True if its rows have gone back."""
+        """Cancel the change; return True if its rows have moved back."""
         return not self._site.admin(
             'cancel', self._path, *OPTIONS[:2]
         ).returncode

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients that work on the containers of a cell, in processes of their own."""
+"""Clients that work on the containers of a cell, in separate processes."""
 
 import json
 import math
@@ -19,13 +19,13 @@ from test.functional.history import (
 )
 from test.history import History, Read, Shown, Write
 
-#: Objects that are written before the fault, some of which are copied.
+#: Objects that are written before the fault; some of them are copied.
 KEPT = tuple(f'kept{number:03}' for number in range(24))
 SOURCES = KEPT[:4]
 #: Objects that clients write all the time.
 HOT = tuple(f'o{number:02}' for number in range(12))
 
-#: What a client does, by how often.
+#: The actions of a client, with their relative frequency.
 WORK = {
     'GET': 120,
     'HEAD': 40,
@@ -48,8 +48,8 @@ NAMES_WORK = {
 }
 BULK_NAMES = 3
 
-#: How many of the requests write objects that expire, and after how many
-#: seconds. Object servers compare whole seconds.
+#: The share of actions that write an object that expires, and after how many
+#: seconds it expires. Object servers compare whole seconds.
 EXPIRING_SHARE = 0.1
 LIFE_SECONDS = (2, 6)
 ROUNDING_SECONDS = 1.1
@@ -62,15 +62,15 @@ _context = multiprocessing.get_context('spawn')
 class Job(NamedTuple):
     """The work of one client.
 
-    :param client: the account, by way of a proxy
+    :param client: the storage URL of the account at a proxy, and the token
     :param container: the container
     :param by: the client's name
-    :param seed: decides what it does
+    :param seed: the seed of all random choices
     :param kept: the names of the objects that are only read
     :param expires: True if some of its objects expire
-    :param again: containers to create and delete over and over
-    :param shards: the shards of those, 0 for plain ones
-    :param races: True if others create and delete these containers, too
+    :param again: containers to create and delete again and again
+    :param shards: the shard count of these containers, 0 for plain ones
+    :param races: True if other clients create and delete them, too
     """
 
     client: tuple[str, str]
@@ -84,13 +84,13 @@ class Job(NamedTuple):
     races: bool = False
 
     def worker(self) -> Worker:
-        """Return who does the work."""
+        """Return the client that does the work."""
         kind = NamesWorker if self.again else ObjectWorker
         return kind(self)
 
 
 class ObjectWorker(Worker):
-    """A client that writes and reads objects in all ways that Swift has."""
+    """A client that writes and reads objects in all ways that Swift offers."""
 
     def __init__(self, job: Job) -> None:
         names = [*job.kept, *HOT]
@@ -99,7 +99,7 @@ class ObjectWorker(Worker):
         self._expires = job.expires
 
     def work(self) -> None:
-        """Do something with an object, or list all."""
+        """Write, read or delete an object, or list all."""
         if self._expires and self._chance.random() < EXPIRING_SHARE:
             return self._expire()
         (what,) = self._chance.choices(list(WORK), WORK.values())
@@ -113,7 +113,7 @@ class ObjectWorker(Worker):
         return getattr(self, what)(name)
 
     def put(self, name: str, **headers: str) -> bool:
-        """Write an object that has its name as body."""
+        """Write an object with its name as the body."""
         body = name.encode()
         headers = {META: name, **headers}
         began = time.monotonic()
@@ -183,7 +183,7 @@ class ObjectWorker(Worker):
         self._wrote('PUT', name, began, answer, body, text, etag)
 
     def _expire(self) -> None:
-        """Write an object that expires, under a name of its own."""
+        """Write an object that expires, under a unique name."""
         name = f'x-{self._text()}'
         seconds = self._chance.randint(*LIFE_SECONDS)
         began = time.monotonic()
@@ -205,12 +205,13 @@ class ObjectWorker(Worker):
 class NamesWorker(Worker):
     """A client that creates and deletes containers of the same few names.
 
-    In the history, a container is an object of its name. Unless the job races,
-    nobody else uses these containers, and one is deleted only if its object
-    surely has been: Swift brings a container back whose rows arrive late.
+    In the history, a container is an object with its name. Unless the job
+    races, no other client uses these containers, and a container is deleted
+    only if its object was surely deleted: Swift revives a container whose rows
+    arrive late.
 
-    Of containers that several clients use, the history has the numbers of
-    requests only, as a row that arrives late makes any answer possible.
+    For containers that several clients use, the history only counts requests,
+    since a late row makes any response possible.
     """
 
     def __init__(self, job: Job) -> None:
@@ -221,7 +222,7 @@ class NamesWorker(Worker):
         self._filled: set[str] = set()
 
     def work(self) -> None:
-        """Do something with a container or the object in it."""
+        """Write, read or delete a container or the object in it."""
         self.container = self._chance.choice(self.names)
         ((method, name),) = self._chance.choices(
             list(NAMES_WORK), NAMES_WORK.values()
@@ -271,8 +272,8 @@ class NamesWorker(Worker):
                     )
                 )
             return
-        # An object cannot be written to a container that is missing. A
-        # container may have been created if its account was not found.
+        # A PUT of an object gets a 404 if the container is missing. A PUT of
+        # a container that gets a 404 may have created the container.
         is_lacking = status == 404 and method == 'PUT' and name
         is_refused = status == 409 or is_lacking
         if is_refused:
@@ -286,7 +287,7 @@ class NamesWorker(Worker):
 
 
 class ClientProcess:
-    """A process that does some jobs side by side until it is told to stop."""
+    """A process that does several jobs at the same time until it is ended."""
 
     def __init__(self, jobs: list[Job]) -> None:
         self._stop = _context.Event()
@@ -302,7 +303,7 @@ class ClientProcess:
     def __exit__(self, *exc_info: object) -> None:
         self._stop.set()
         if exc_info[0]:
-            # It cannot end by itself: nobody takes its histories.
+            # It cannot end by itself: its histories are not received.
             self._process.terminate()
         self._process.join()
 
@@ -338,7 +339,7 @@ def _work(jobs: list[Job], stop, answers) -> None:
 
 
 def shard_headers(shards: int) -> dict[str, str]:
-    """Return the headers that create a container of so many shards.
+    """Return the headers that create a container with a shard count.
 
     :param shards: 0 for a plain container
     """
@@ -346,5 +347,5 @@ def shard_headers(shards: int) -> dict[str, str]:
 
 
 def chance_of(*parts: object) -> random.Random:
-    """Return a generator that repeats itself for the same parts."""
+    """Return a random generator with a seed made of these parts."""
     return random.Random(' '.join(map(str, parts)))

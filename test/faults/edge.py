@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Faults at the edge of a server, in its own process.
 
-The servers of Swift are wrapped, not changed: a file of a server's name in
-the folder ``faults`` of the cluster says as JSON what is wrong with it.
+The servers of Swift are wrapped, not changed. The fault of a server is JSON in
+a file with the server's name, in the folder ``faults`` of the cluster.
 """
 
 import json
@@ -28,7 +28,7 @@ CLIENT_WRITES = ('PUT', 'POST', 'DELETE')
 
 SLOW_SECONDS = (0.5, 3)
 
-#: How long what is lost on the way keeps a client waiting, at most.
+#: How long a client waits for a lost response.
 LOST_SECONDS = 4
 
 #: The number of slashes in the path of an object, ``/v1/a/c/o``.
@@ -36,13 +36,14 @@ OBJECT_SLASHES = 4
 
 
 class Edge:
-    """Passes requests on to a server, unless there is a fault.
+    """A WSGI wrapper that passes requests to a server unless it has a fault.
 
-    It waits as a green thread, so that other requests go on: Swift's servers
-    do not replace ``time.sleep``.
+    Delays block only the green thread of a request: Swift's servers do not
+    replace ``time.sleep``.
 
-    Its settings are ``slow``, ``full``, ``clock`` (seconds that a proxy is
-    ahead) and ``cut`` (process ids of proxies from which nothing comes).
+    A fault has the keys ``slow``, ``full``, ``clock`` (by how many seconds a
+    proxy's clock is ahead) and ``cut`` (process ids of proxies whose requests
+    are lost).
     """
 
     def __init__(self, app: Callable) -> None:
@@ -60,7 +61,7 @@ class Edge:
         if env.get('HTTP_USER_AGENT', '').split()[-1:] and (
             env['HTTP_USER_AGENT'].split()[-1] in fault.get('cut', ())
         ):
-            if random.random() < 0.5:  # only the answer is lost
+            if random.random() < 0.5:  # only the response is lost
                 list(self.app(env, lambda *_: None))
             sleep(LOST_SECONDS)
             return _refused('503 Lost', start_response)
@@ -103,13 +104,13 @@ account, obj = (partial(_server, kind) for kind in ('account', 'object'))
 
 
 def container(global_conf: dict, **conf: str) -> Callable:
-    """Return shardmw-container with an edge on its left."""
+    """Return the filter shardmw-container with an edge on its left."""
     reads = container_filter.filter_factory(global_conf, **conf)
     return lambda app: Edge(reads(app))
 
 
 def proxy(global_conf: dict, **conf: str) -> Callable:
-    """Return a filter for the place of a proxy's healthcheck."""
+    """Return a proxy's healthcheck filter with an edge on its left."""
     check = loadwsgi.loadfilter(
         'egg:swift#healthcheck', global_conf={**global_conf, **conf}
     )
@@ -117,7 +118,7 @@ def proxy(global_conf: dict, **conf: str) -> Callable:
 
 
 def put_fault(folder: Path, server: str, fault: Mapping) -> None:
-    """Have a server fail, or not if the fault is empty."""
+    """Set the fault of a server; an empty one removes it."""
     path = folder / FOLDER / server
     path.parent.mkdir(exist_ok=True)
     if not fault:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What fails in a cell, for some seconds."""
+"""The faults of cells."""
 
 import random
 import shutil
@@ -20,19 +20,19 @@ KINDS = ('account', 'container', 'object')
 
 BROKERS = {'accounts': AccountBroker, 'containers': ContainerBroker}
 
-#: How long a server that is restarted in a loop is there.
+#: How long a server that is restarted in a loop runs each time.
 UP_SECONDS = 1
 
 
 def prepare(site: Site, cell: Cell) -> None:
-    """Give a clean cluster what a cell begins with."""
+    """Prepare a clean cluster for a cell."""
     if cell.what == 'ring':
         site.rings.begin(1 if cell.how == 'grown' else REPLICAS)
         time.sleep(RELOAD_SECONDS)
 
 
 def fail(site: Site, cell: Cell, chance: random.Random, seconds: float):
-    """Let what a cell names fail for so many seconds."""
+    """Cause the fault of a cell for some seconds."""
     nodes = chance.sample(NODES, len(NODES))
     if cell.what in STORAGE:
         kind, count = STORAGE[cell.what]
@@ -95,7 +95,7 @@ def _gone(site: Site, servers: list[str], seconds: float) -> None:
     away = device.with_name('away')
     with site.daemons_stopped():
         device.rename(away)
-        device.touch()  # so that nobody makes the folder again
+        device.touch()  # so that no server creates the folder again
     time.sleep(seconds)
     with site.daemons_stopped():
         device.unlink()
@@ -103,10 +103,10 @@ def _gone(site: Site, servers: list[str], seconds: float) -> None:
 
 
 def _old(site: Site, servers: list[str], seconds: float) -> None:
-    """Bring back the data of the beginning, after half of the time.
+    """Restore the data of the beginning after half of the time.
 
-    The databases get new ids. Under their former ids, Swift's replicators take
-    what they have sent once for sent, and may never send again what is gone.
+    The databases get new ids. With their former ids, Swift's replicators would
+    not send rows again that they have sent before.
     """
     device = _device_of(site, servers)
     folders = [f'{server.partition("-")[0]}s' for server in servers]
@@ -134,7 +134,7 @@ def _old(site: Site, servers: list[str], seconds: float) -> None:
 
 
 def _new(site: Site, servers: list[str], seconds: float) -> None:
-    """Lose the data of a device, which replicators put back later."""
+    """Remove the data of a device, which replicators restore later."""
     device = _device_of(site, servers)
     lost = site.path / 'lost'
     with site.daemons_stopped('replicator'):
@@ -145,14 +145,14 @@ def _new(site: Site, servers: list[str], seconds: float) -> None:
 
 
 def _moved(site: Site, servers: list[str], seconds: float) -> None:
-    """Move partitions, of which replicators move the data later."""
+    """Move partitions in the rings; replicators move the data later."""
     with site.daemons_stopped('replicator'):
         site.rings.move()
         time.sleep(RELOAD_SECONDS + seconds)
 
 
 def _grown(site: Site, servers: list[str], seconds: float) -> None:
-    """Give partitions more replicas, which replicators make later."""
+    """Add replicas to partitions; replicators create them later."""
     with site.daemons_stopped('replicator'):
         site.rings.grow()
         time.sleep(RELOAD_SECONDS + seconds)
@@ -175,7 +175,7 @@ def _device_of(site: Site, servers: list[str]) -> Path:
 
 
 def _nothing(site: Site, servers: list[str], seconds: float) -> None:
-    """Leave it to those who change layouts."""
+    """Cause no fault here: :mod:`test.faults.changes` cancels changes."""
     time.sleep(seconds)
 
 

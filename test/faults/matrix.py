@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cells: what fails, how, and what clients do meanwhile. Pure."""
+"""The cells: what fails, how it fails, and what is under way. Pure."""
 
 from typing import NamedTuple
 
-#: Servers of storage, by how many of the three fail.
+#: The kind of storage server that fails, and how many of the three.
 STORAGE = {
     'container': ('container', 1),
     'containers': ('container', 2),
@@ -13,8 +13,8 @@ STORAGE = {
     'account': ('account', 1),
 }
 
-#: The changes of layout that go on meanwhile, as counts of shards: what the
-#: container begins with, and what it changes to, over and over.
+#: The changes of layout that go on meanwhile: the shard count at first, and
+#: the counts that the container changes to, again and again.
 CHANGES = {
     'reshard': (4, (7, 3)),
     'convert': (0, (5, 2)),
@@ -22,7 +22,7 @@ CHANGES = {
 }
 SHARDS = 4
 
-#: What goes on beside the work on objects, which goes on in all cells.
+#: What is under way in addition to the work on objects, as in all cells.
 WORKS = ('objects', 'names', *CHANGES, 'limits', 'expire')
 
 
@@ -31,7 +31,7 @@ class Cell(NamedTuple):
 
     :param what: what fails
     :param how: how it fails
-    :param work: what is under way
+    :param work: what is under way meanwhile
     """
 
     what: str
@@ -43,20 +43,21 @@ class Cell(NamedTuple):
 
     @property
     def stales_rows(self) -> bool:
-        """Return True if rows may be late until daemons have run."""
+        """Return True if rows may be late until the daemons have run."""
         return self.what in STORAGE or self.what in ('device', 'ring')
 
     @property
     def stales_objects(self) -> bool:
-        """Return True if a replica of an object may be an old one."""
+        """Return True if replicas of objects may be stale."""
         return self.what in ('object', 'objects', 'device', 'ring')
 
     @property
     def forgets_rows(self) -> bool:
-        """Return True if rows that have moved may be listed late, too.
+        """Return True if rows from before the fault may be listed late, too.
 
-        A database of last week lacks what has moved into it since. And one
-        that a PUT of its container has made anew has no rows at first.
+        A database that was restored from a copy lacks the rows that have moved
+        into it since. A database that a PUT of its container has created anew
+        has no rows at first.
         """
         is_old = self.how == 'old' and self.what in ('container', 'device')
         is_made_anew = self.lacks_databases and self.work == 'names'
@@ -64,7 +65,7 @@ class Cell(NamedTuple):
 
     @property
     def lacks_databases(self) -> bool:
-        """Return True if primaries have no databases for a while."""
+        """Return True if primaries lack databases for a while."""
         return self.how == 'new' or self.what == 'ring'
 
     @property
@@ -75,7 +76,7 @@ class Cell(NamedTuple):
 
 CLOCK_SECONDS = 2
 
-#: What fails how, and what goes on meanwhile in one cell each.
+#: What fails, how, and what is under way; each combination is a cell.
 _ROWS = (
     (
         'container',
@@ -108,9 +109,9 @@ CELLS = tuple(
 
 
 def chosen(patterns: list[str]) -> list[Cell]:
-    """Return the cells that begin with one of some names; all for none.
+    """Return the cells that match one of some patterns; all without patterns.
 
-    :raises ValueError: if there is no such cell
+    :raises ValueError: if no cell matches a pattern
     """
     for pattern in patterns:
         if not any(_is_named(cell, pattern) for cell in CELLS):
@@ -123,7 +124,7 @@ def chosen(patterns: list[str]) -> list[Cell]:
 
 
 def _is_named(cell: Cell, pattern: str) -> bool:
-    """Return True if each part of a pattern is that of a cell, or '*'."""
+    """Return True if each part of a pattern equals the cell's, or is '*'."""
     parts = pattern.split('-')
     pairs = zip(parts, cell, strict=False)
     return len(parts) <= len(cell) and all(a in ('*', b) for a, b in pairs)

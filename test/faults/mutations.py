@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """``python -m test.faults.mutations``: show that cells find broken code.
 
-Each mutation changes a copy of the package, with which servers, daemons and
-commands of its cells run. The first cell with a wrong answer has found it.
+Each mutation changes a copy of the package. The servers, daemons and commands
+of its cells run from the copy. The first cell with a wrong response has found
+the mutation.
 """
 
 import argparse
@@ -22,9 +23,9 @@ PACKAGES = ('shardmw', 'test')
 class Mutation(NamedTuple):
     """A change of the code that breaks a rule.
 
-    :param says: what is broken
-    :param edits: modules of the package, what to replace once and by what
-    :param cells: those that should find it
+    :param says: the description of what is broken
+    :param edits: the module, the text to replace (once), and the replacement
+    :param cells: the cells that should find the mutation
     """
 
     says: str
@@ -284,9 +285,9 @@ def main() -> int:
 
 
 def found(mutation: Mutation, seconds: str) -> tuple[str, str]:
-    """Return the first cell that finds a mutation, and what it has seen.
+    """Return the first cell that finds a mutation, and what it has found.
 
-    :returns: empty texts if none does
+    :returns: empty texts if no cell finds it
     """
     with tempfile.TemporaryDirectory(prefix='mutation-') as name:
         folder = Path(name)
@@ -321,7 +322,7 @@ def found(mutation: Mutation, seconds: str) -> tuple[str, str]:
 def mutated(text: str, old: str, new: str) -> str:
     """Return a module's text with one change.
 
-    :raises ValueError: if what to change is not in it, or more than once
+    :raises ValueError: unless the text to replace occurs exactly once
     """
     if text.count(old) != 1:
         raise ValueError(f'{text.count(old)} times in the module: {old!r}')

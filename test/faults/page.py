@@ -20,7 +20,7 @@ HEAD = (
 
 
 def table(results: Iterable[dict]) -> str:
-    """Return the table of some cells, a line for what is hit and how."""
+    """Return the table of results, with a row for what fails and how."""
     rows: dict[tuple[str, str], list[dict]] = {}
     for result in results:
         what, how, _ = result['cell'].split('-')
@@ -32,7 +32,7 @@ def table(results: Iterable[dict]) -> str:
 
 
 def mutation_table(found: Iterable[dict], says: dict[str, str]) -> str:
-    """Return the table of mutations, the last result of each.
+    """Return the table of mutations, with the last result of each.
 
     :param says: what each mutation breaks
     """
@@ -48,9 +48,9 @@ def mutation_table(found: Iterable[dict], says: dict[str, str]) -> str:
 
 
 def put_in(page: str, name: str, text: str) -> str:
-    """Return a page with a text between the marks of a name.
+    """Return a page with a text between the markers of a name.
 
-    :raises ValueError: if it has no such marks
+    :raises ValueError: if the page has no such markers
     """
     begin, end = f'<!-- {name}: begin -->', f'<!-- {name}: end -->'
     before, found, rest = page.partition(begin)

@@ -9,13 +9,13 @@ from swift.common.ring.ring import DEFAULT_RELOAD_TIME
 
 from shardmw.saio.rings import PART_POWER, RingDevices, write_rings
 
-#: By then, all servers and daemons use a ring that was written.
+#: The time until all servers and daemons have loaded a new ring.
 RELOAD_SECONDS = DEFAULT_RELOAD_TIME + 1
 
 REPLICAS = 3
 
-#: How often a ring is balanced. Each time moves one replica of a partition at
-#: most.
+#: How often a ring is rebalanced. Each time, at most one replica of a
+#: partition moves.
 REBALANCES = 4
 
 _SEED = 'faults'
@@ -24,11 +24,11 @@ _SEED = 'faults'
 class Rings:
     """The rings of a cluster.
 
-    Each device has a spare one on the same node, of which rings make no use
-    at first.
+    Each device has a spare device on the same node, which rings do not use at
+    first.
 
     :param etc: the folder of the rings
-    :param devices: the devices of each ring, as its builder takes them
+    :param devices: the devices of each ring, as arguments of its builder
     """
 
     def __init__(self, etc: Path, devices: RingDevices) -> None:
@@ -38,7 +38,7 @@ class Rings:
 
     @property
     def have_changed(self) -> bool:
-        """Return True if the rings are not those of the cluster."""
+        """Return True if the rings differ from those of the cluster."""
         return bool(self._builders)
 
     def restore(self) -> None:
@@ -47,7 +47,7 @@ class Rings:
         self._builders = {}
 
     def begin(self, replicas: int) -> None:
-        """Write rings with so many replicas."""
+        """Write rings with a number of replicas."""
         self._builders = {
             name: _builder(devices, replicas)
             for name, devices in self._devices.items()
@@ -55,14 +55,14 @@ class Rings:
         self._write()
 
     def move(self) -> None:
-        """Give the spare devices half of the partitions.
+        """Move half of the partitions to the spare devices.
 
-        Of some partitions, all replicas move.
+        All replicas of some partitions move.
         """
         self._change(_use_spares)
 
     def grow(self) -> None:
-        """Have three replicas of each partition."""
+        """Give each partition three replicas."""
         self._change(lambda builder: builder.set_replicas(REPLICAS))
 
     def _change(self, change: Callable[[RingBuilder], None]) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One cell: clients, a fault, and what must hold afterwards."""
+"""The run of a cell: clients, a fault, and the checks afterwards."""
 
 import time
 from contextlib import ExitStack
@@ -29,22 +29,22 @@ from test.history import History, Write
 KINDS = ('plain', 'sharded')
 PROXIES = (0, 1)
 
-#: How many clients a proxy has for each of the two containers.
+#: How many clients each proxy has for each of the two containers.
 CLIENTS = 10
 
 #: The shares of the time before, during and after the fault.
 BEFORE, DURING, AFTER = 0.2, 0.6, 0.2
 
-#: How long before and after a fault writes may be late: what was under way
-#: when it began, and servers that proxies and object servers have yet to trust
-#: again.
+#: How long before and after a fault writes may be late: some were under way
+#: when it began, and afterwards some servers are still error-limited.
 EARLY_SECONDS, LATE_SECONDS = 5, 8
 
 PATIENCE_SECONDS = 120
 POLL_SECONDS = 0.5
 
-#: Who creates and deletes containers again and again: a client of each proxy
-#: its own ones, and a client of each proxy the same ones.
+#: The owners of containers that are created and deleted again and again: one
+#: client of each proxy has its own containers, and one shares them with the
+#: other proxy's client.
 OWNERS = ('{}', 'both')
 
 CREATED = (201, 202)
@@ -52,16 +52,18 @@ SHOWN = 3
 
 
 class Outcome(NamedTuple):
-    """What a cell has shown of one kind of container.
+    """The outcome of a cell for one kind of container.
 
-    :param operations: requests that were sent
-    :param acknowledged: writes that were
-    :param refused: requests that were not answered, or with a 5xx, in all and
+    :param operations: the number of requests
+    :param acknowledged: the number of acknowledged writes
+    :param refused: the number of requests without a response, or with a 5xx,
                     by method and status
-    :param lost: objects that are not what the last write says in the end
-    :param wrong: other reads that no order of the writes explains
-    :param well_seconds: how long after the fault all was well
-    :param problems: what never was
+    :param lost: the number of objects that in the end differ from what the
+                 last write says
+    :param wrong: the number of other reads that no order of the writes
+                  explains
+    :param well_seconds: how long after the fault nothing was wrong any more
+    :param problems: what was still wrong in the end
     """
 
     operations: int
@@ -81,7 +83,7 @@ class Outcome(NamedTuple):
 class Run:
     """One run of a cell.
 
-    :ivar texts: the shortest histories of what was wrong
+    :ivar texts: the shortest histories that show what was wrong
     :ivar changes: how many changes of layout have ended
     """
 
@@ -106,7 +108,7 @@ class Run:
         self._workers: dict[str, list] = {kind: [] for kind in KINDS}
 
     def outcomes(self) -> dict[str, Outcome]:
-        """Run the cell, and return what it has shown by kind of container."""
+        """Run the cell, and return the outcome by kind of container."""
         prepare(self.site, self.cell)
         self._create()
         window = self._work()
@@ -170,7 +172,7 @@ class Run:
         return jobs
 
     def _work(self) -> tuple[float, float]:
-        """Let clients work; return when the fault began and ended."""
+        """Run clients and the fault; return when the fault began and ended."""
         chance = chance_of(self.seed, self.cell)
         changes = None
         if self.cell.work in CHANGES:
@@ -202,7 +204,7 @@ class Run:
     def _wait_until_well(self, since: float):
         """Wait until nothing is wrong with either kind of container.
 
-        :returns: the seconds that it took, and what is wrong at last, by kind
+        :returns: the seconds that it took, and what is still wrong, by kind
         """
         well: dict[str, float] = {}
         while True:
@@ -223,7 +225,7 @@ class Run:
             time.sleep(POLL_SECONDS)
 
     def _problems(self) -> list[str]:
-        """Return what is wrong, each with the container that it is about."""
+        """Return what is wrong, each problem with its container."""
         found = self.site.disagreements()
         if found:
             return found
@@ -248,7 +250,7 @@ class Run:
         return found
 
     def _unlisted(self, kind: str) -> list[str]:
-        """Return what a listing has and objects do not, or the reverse."""
+        """Return names that are listed without an object, or the reverse."""
         client = self._client(0)
         listed = set(client.listing(kind).names())
         names = {*self._kept, *HOT, *listed}
@@ -298,7 +300,7 @@ class Run:
         )
 
     def _read_at_last(self, kind: str) -> History:
-        """Read everything by both proxies."""
+        """Read everything through both proxies."""
         history = History()
         jobs = [job for job, _ in self._workers[kind]]
         once = {job.client: job for job in jobs if not job.again}
@@ -310,7 +312,7 @@ class Run:
         return history
 
     def _refused_writes(self, kind: str) -> list[str]:
-        """Return the writes that either proxy does not answer by now."""
+        """Return writes that one of the proxies still answers with a 5xx."""
         found = []
         for proxy in PROXIES:
             client = self._client(proxy)
@@ -331,7 +333,7 @@ class Run:
 
 
 class Late(NamedTuple):
-    """Says from when on reads must show writes of a cell.
+    """The times from which reads must show the writes of a cell.
 
     :param window: when the fault began and ended
     :param well_at: when all daemons had run
@@ -342,7 +344,7 @@ class Late(NamedTuple):
     well_at: float
 
     def known(self, write: Write) -> Write:
-        """Return a write with when all replicas had it."""
+        """Return a write with the time when all replicas had it."""
         slack = self.cell.slack_seconds
         began, ended = self.window
         is_late = (
@@ -362,20 +364,20 @@ class Late(NamedTuple):
 
 
 def _is_creation(write: Write) -> bool:
-    """Return True if a container was surely created, as NamesWorkers do."""
+    """Return True if a write surely created a container of NamesWorker."""
     is_container = '-' in write.name and '/' not in write.name
     return write.is_sure and write.method == 'PUT' and is_container
 
 
 def is_of(problem: str, kind: str) -> bool:
-    """Return True if a problem is that of a kind of container, or of all."""
+    """Return True if a problem concerns a kind of container, or all."""
     if 'sharded' in problem or HIDDEN_PREFIX in problem:
         return kind == 'sharded'
     return kind == 'plain' or 'plain' not in problem
 
 
 def _wrong_sums(client: Client) -> list[str]:
-    """Return the containers of an account whose figures are wrong."""
+    """Return the containers of an account whose counts or bytes are wrong."""
     answer = client.listing()
     if answer.status != 200:
         return [f'account: {answer.status}']
@@ -407,9 +409,9 @@ def _wrong_sums(client: Client) -> list[str]:
 
 
 def _size_of(client: Client, container: str, row: dict) -> int:
-    """Return the bytes of a listed object as containers count them.
+    """Return the bytes that containers count for a listed object.
 
-    Of an object in parts, they count the manifest.
+    For an object in parts, they count the bytes of the manifest.
     """
     if 'slo_etag' not in row:
         return row['bytes']

@@ -29,16 +29,16 @@ ROOT = Path(__file__).parents[2]
 USER = 'admin:admin'
 NODES = (1, 2, 3)
 
-#: Containers of so many objects are limited to so many writes a second.
+#: The write rate of containers with at least this many objects.
 LIMITED_FROM, WRITES_A_SECOND = 200, 40
 
 SETTINGS = {
     **edge.SETTINGS,
-    # Tokens need no memcached.
+    # With these, tokens do not depend on memcached.
     'tempauth.fernet_key_any': 'c2hhcmRtdy1zYWlvLXRlc3RzLW9ubHktbm8tc2VjcmU=',
     'tempauth.active_fernet_key_id': 'any',
-    # Proxies cache little, and give up slow servers soon. They wait for all
-    # replicas that answer, so that an acknowledged write can be read at once.
+    # Proxies cache for a short time, and have short timeouts. They wait for
+    # all replicas that answer, so that an acknowledged write is read at once.
     'proxy-server.recheck_container_existence': '2',
     'proxy-server.recheck_account_existence': '2',
     'proxy-server.node_timeout': '3.5',
@@ -46,11 +46,11 @@ SETTINGS = {
     'proxy-server.post_quorum_timeout': '10',
     'proxy-server.error_suppression_limit': '5',
     'proxy-server.error_suppression_interval': '2',
-    # An object server whose container server hangs must answer in time, or
-    # proxies leave it out, and its objects become old ones. If the object
-    # expires, it waits for two rows, one after the other. Connections have
-    # saio's long timeouts: a server that hangs accepts them, and on a busy
-    # machine a short one would put rows off.
+    # An object server whose container server hangs must answer in time;
+    # otherwise proxies skip it, and its objects become stale. If the object
+    # expires, it waits for two rows, one after the other. Connections keep
+    # saio's long timeouts: a server that hangs accepts connections, and on a
+    # busy machine a short timeout would postpone rows.
     'object-server.node_timeout': '1.5',
     'object-server.container_update_timeout': '2',
     'container-server.node_timeout': '1.5',
@@ -68,7 +68,7 @@ SETTINGS = {
         )
         for name, value in {'interval': '5', 'node_timeout': '3'}.items()
     },
-    # It starts a process for each partition of each device.
+    # Each pass starts a process for each partition of each device.
     'container-updater.interval': '12',
     'object-updater.interval': '8',
     'object-expirer.concurrency': '4',
@@ -83,17 +83,17 @@ STORAGE_DAEMONS = {
 }
 CLUSTER_DAEMONS = ('object-expirer', SECTION)
 
-#: How much to tell of replicas that differ, in characters.
+#: The most characters of a text about replicas that differ.
 MOST_TEXT = 2000
 
-#: How long a daemon gets to end.
+#: How long a daemon has to end before it is killed.
 END_SECONDS = 5
 
 
 class Listing(NamedTuple):
     """The metadata and the rows of a database.
 
-    :param is_waiting: True if a file has rows that wait to be merged into it
+    :param is_waiting: True if the database has pending rows
     """
 
     metadata: dict
@@ -101,7 +101,7 @@ class Listing(NamedTuple):
     rows: list[tuple]
 
     def parts(self) -> Iterator[object]:
-        """Yield what can differ between replicas."""
+        """Yield the parts that can differ between replicas."""
         yield from self.metadata.items()
         yield from self.rows
         if self.is_waiting:
@@ -111,7 +111,7 @@ class Listing(NamedTuple):
 class Site:
     """An embedded Swift with two proxies, three replicas and all daemons.
 
-    :param path: its folder
+    :param path: the folder for all of its files
     """
 
     def __init__(self, path: Path) -> None:
@@ -169,7 +169,7 @@ class Site:
         self.cluster.down()
 
     def client(self, account: str, proxy: int) -> Client:
-        """Return somebody who may do everything in an account.
+        """Return a client with all rights in an account.
 
         :param proxy: 0 or 1
         """
@@ -216,7 +216,7 @@ class Site:
         ]
 
     def spares(self) -> list[Path]:
-        """Return the folders of the devices beside them."""
+        """Return the folders of the spare devices, by node."""
         return [
             device.with_name(spare_of(device.name))
             for device in self.devices()
@@ -224,7 +224,7 @@ class Site:
 
     @contextlib.contextmanager
     def daemons_stopped(self, kind: str = '') -> Iterator[None]:
-        """Stop all daemons of a kind until the end of the block.
+        """Pause all daemons of a kind until the end of the block.
 
         :param kind: the end of their names; all daemons by default
         """
@@ -249,7 +249,7 @@ class Site:
                         shutil.rmtree(folder, ignore_errors=True)
 
     def disagreements(self) -> list[str]:
-        """Return what replicas do not agree on, and what is put off."""
+        """Return what replicas disagree about, and pending updates."""
         found = []
         states = []
         for devices in zip(self.devices(), self.spares(), strict=True):
@@ -279,7 +279,7 @@ class Site:
         self._run(name, [*command, daemon, f'{etc}/{conf}.conf', str(log)])
 
     def _run(self, name: str, command: list[str]) -> None:
-        # A process group of its own: a daemon ends all of its group.
+        # In a separate process group, since a daemon ends its whole group.
         with (self.path / f'{name}.out').open('ab') as output:
             self._processes[name] = subprocess.Popen(
                 command,
@@ -291,7 +291,7 @@ class Site:
 
 
 def _state_of(device: Path) -> dict[str, object]:
-    """Return what a device has, by the paths of objects and databases."""
+    """Return the contents of a device, by paths of objects and databases."""
     state: dict[str, object] = {
         str(path.relative_to(device)): True
         for path in device.glob('objects*/*/*/*/*')
@@ -306,7 +306,7 @@ def _state_of(device: Path) -> dict[str, object]:
 
 
 def _difference(held: list[object]) -> str:
-    """Return which replicas have something, or what not all of them have."""
+    """Return which replicas have something, or how their listings differ."""
     listings = [each for each in held if isinstance(each, Listing)]
     if len(listings) < len(held):
         return f'there: {[each is not None for each in held]}'
@@ -321,15 +321,15 @@ def _difference(held: list[object]) -> str:
 def _is_of_deleted_object(path: Path) -> bool:
     """Return True for metadata of a POST to an object that was deleted.
 
-    A server that came back with old data takes a POST to an object that the
-    others have deleted. Swift does not replicate this metadata, and does not
-    read it either: the tombstone is older, but there are no data.
+    A server with old data accepts a POST to an object that is deleted on the
+    others. Swift neither replicates nor reads this metadata: it is newer than
+    the tombstone, but there is no data.
     """
     return path.suffix == '.meta' and not any(path.parent.glob('*.data'))
 
 
 def _rows_of(path: Path, is_account: bool) -> tuple[str, object]:
-    """Return the name of a database and what it lists, None if deleted."""
+    """Return the name of a database and its listing, None if deleted."""
     kind = 'account' if is_account else 'container'
     row, columns = (
         ('container', 'name, object_count, bytes_used')
@@ -361,7 +361,7 @@ def _rows_of(path: Path, is_account: bool) -> tuple[str, object]:
 
 @contextlib.contextmanager
 def temporary_folder(path: Path | None) -> Iterator[Path]:
-    """Give a folder that stays if somebody has named it."""
+    """Yield a folder: the given one, which is kept, or a temporary one."""
     if path:
         path.mkdir(parents=True, exist_ok=True)
         yield path

@@ -80,7 +80,7 @@ def main() -> int:
 
 
 def _play(player: Player, seed: str, options: argparse.Namespace) -> int:
-    """Play until enough requests were sent; return how many differed."""
+    """Play until enough requests were sent; return the differences found."""
     maker = Maker(seed)
     found = 0
     while player.sent < options.requests / options.players:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random requests, most of which are wrong in one or two places. Pure.
+"""Random requests, most of them wrong in one or two places. Pure.
 
-The name of the container in them is CONTAINER. It is replaced by that of the
-plain and of the sharded container, which are of the same length.
+CONTAINER and ACCOUNT in a request are replaced by the names of the plain or of
+the sharded container and of its account, which have the same length.
 """
 
 import json
@@ -19,13 +19,13 @@ OWNER, STRANGER, NOBODY, S3 = 'owner', 'stranger', 'nobody', 's3'
 
 @dataclass(frozen=True)
 class Hostile:
-    """A request. All text is of the characters U+0000 to U+00FF, one a byte.
+    """A request. Each character of text, U+0000 to U+00FF, is a byte.
 
     :param target: the path and the query
     :param headers: pairs of name and value
-    :param who: whose authorization to add
+    :param who: the user whose authorization is added
     :param sent: how many bytes of the body are sent before the client closes
-                 its side of the connection; None for all, and no close
+                 its side of the connection; None to send all and not close it
     """
 
     method: str
@@ -41,13 +41,13 @@ class Hostile:
 
     @classmethod
     def of(cls, line: str) -> 'Hostile':
-        """Return the request of a line."""
+        """Return the request from a line of JSON."""
         fields = json.loads(line)
         headers = tuple(map(tuple, fields.pop('headers')))
         return cls(headers=headers, **fields)
 
     def on(self, account: str, container: str) -> 'Hostile':
-        """Return the request for one of the twins."""
+        """Return the request for one of the two containers."""
 
         def placed(text: str) -> str:
             return text.replace(CONTAINER, container).replace(ACCOUNT, account)
@@ -61,7 +61,7 @@ class Hostile:
         )
 
 
-#: What every container has when a sequence of requests begins.
+#: The objects of every container when a sequence of requests begins.
 STORED = ('a', 'a/b', 'a/b/c', 'a/c', 'b', 'b//c', 'ä/☃', 'z', '0')
 
 METHODS = ('GET', 'HEAD', 'PUT', 'POST', 'DELETE', 'COPY', 'OPTIONS')
@@ -169,7 +169,7 @@ NUMBERS = (
     *('2147483648', '18446744073709551616', '00000003', '1,2', 'True', '\x00'),
 )
 QUOTAS = ('0', '10000', '-1', '1.5', 'x', '', '9' * 30, 'nan', '\x00')
-#: Some are nearly used up by what is stored, ten bytes an object.
+#: The stored objects, ten bytes each, nearly use up some of these quotas.
 NARROW_QUOTAS = {
     'X-Container-Meta-Quota-Count': ('8', '9', '10', '11', '12', '', ''),
     'X-Container-Meta-Quota-Bytes': ('80', '90', '91', '100', '120', '', ''),
@@ -446,14 +446,14 @@ BODIES = (
     '--x\r\nContent-Disposition: form-data; name="redirect"\r\n\r\nx\r\n--x--',
 )
 
-#: A client that waits for the rest of a body would wait for its timeout.
+#: With these headers, a proxy may wait for more of the body than there is.
 _COUNTED = ('content-length', 'transfer-encoding')
 
 
 class Maker:
-    """Makes requests from a seed.
+    """A generator of requests.
 
-    :param seed: of the same seed come the same requests
+    :param seed: the same seed gives the same requests
     """
 
     def __init__(self, seed: int | str) -> None:
@@ -483,7 +483,7 @@ class Maker:
         return self._with_body(request)
 
     def _about_a_quota(self) -> Hostile:
-        """Return a request that sets, uses or shows a quota; none is wrong."""
+        """Return a correct request that sets, uses or shows a quota."""
         container = f'/v1/{ACCOUNT}/{CONTAINER}'
         an_object = f'{container}/{self._one(("a", "b", "x", "y", "z"))}'
         quota = self._one(list(NARROW_QUOTAS))
@@ -533,7 +533,7 @@ class Maker:
         return self._quoted(self._one(STORED if usual else NAMES))
 
     def _quoted(self, text: str) -> str:
-        """Return text in a URL, at times with an error of quoting in it."""
+        """Return text quoted for a URL, sometimes wrongly."""
         raw = _bytes(text)
         how = self._random.random()
         if how < 0.9:
@@ -542,7 +542,7 @@ class Maker:
             return ''.join(f'%{byte:02x}' for byte in raw)
         if how < 0.97:
             return quote_from_bytes(quote_from_bytes(raw).encode())
-        # As it is, but for what would end the request line.
+        # Unquoted, without the characters that would end the request line.
         return raw.translate(None, b' \r\n\t\x00\x0b\x0c').decode('latin-1')
 
     def _query(self, parameters: dict) -> str:
@@ -564,7 +564,7 @@ class Maker:
         for _ in range(count):
             name = self._one(list(HEADERS))
             value = _wire(self._one(HEADERS[name]))
-            # These would end the header.
+            # These characters would end the header.
             value = value.translate(dict.fromkeys(b'\r\n\x00'))
             found.append((_wire(name), value))
         if self._random.random() < 0.01:
@@ -586,10 +586,10 @@ class Maker:
 
 
 def _bytes(text: str) -> bytes:
-    """Return text as UTF-8; U+DC80 to U+DCFF stand for single bytes."""
+    """Return text as UTF-8; each of U+DC80 to U+DCFF is a single byte."""
     return text.encode('utf-8', 'surrogateescape')
 
 
 def _wire(text: str) -> str:
-    """Return text as characters that stand for the bytes of its UTF-8."""
+    """Return the bytes of text in UTF-8, each as a character."""
     return _bytes(text).decode('latin-1')

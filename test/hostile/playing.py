@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plays requests on a plain and on a sharded container of the same contents.
+"""Players of requests on plain and sharded containers with equal contents.
 
 The containers have the same name in two accounts. A sequence of requests
 begins with new containers. It ends with the first difference, since the
-containers may differ from then on.
+contents may differ from then on.
 """
 
 import re
@@ -29,10 +29,10 @@ from test.functional.conftest import (
 from test.hostile.making import NOBODY, OWNER, S3, STORED, STRANGER, Hostile
 from test.hostile.wire import CLOSED, Sender, s3_authorization
 
-#: How many requests are played on the same containers at most.
+#: The most requests that are played on the same containers.
 SEQUENCE = 200
 
-#: The answers to a client without rights, and to an upload over the quota.
+#: The responses to a client without rights, and to an upload over the quota.
 DENIED = (401, 403)
 EXCEEDED = 413
 
@@ -42,10 +42,10 @@ SHARD_COUNT = SHARD_COUNT_HEADER.lower()
 SHARD_DEPTH = SHARD_DEPTH_HEADER.lower()
 SYNC_TO = 'x-container-sync-to'
 
-#: Once a container has this, its listings may have another order.
+#: Once a container has this header, its listings may have another order.
 UNORDERED = UNORDERED_HEADER.lower()
 
-#: A proxy takes longer targets than the servers that it asks with them.
+#: A proxy accepts longer targets than the servers that it forwards them to.
 LONG_TARGET = 4000
 
 #: The accounts of a player, by its number.
@@ -60,20 +60,20 @@ SETTINGS = {
     for number in range(MOST_PLAYERS)
     for user, groups in ((OWNER, '.admin'), (STRANGER, ''))
 }
-# Some requests make a storage server fail. The proxy goes on asking it.
+# Some requests make a storage server fail. The proxy must not error-limit it.
 SETTINGS['proxy-server.error_suppression_interval'] = '0'
 
 _TRANSACTION = re.compile(r'tx[0-9a-f]{21}-[0-9a-f]{10}')
 
-#: Transactions, upload ids of S3, checksums of what has the account in it, and
-#: times.
+#: Transactions, upload ids of S3, checksums of text with the account's name,
+#: and times.
 _VARYING = re.compile(
     rf'{_TRANSACTION.pattern}[\w-]*'
     r'|<UploadId>[^<]*|<StringToSign(Bytes)?>[^<]*|<CanonicalRequest[^<]*'
     r'|<SignatureProvided>[^<]*|[0-9a-f]{32}'
     r'|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z?|\d{10}\.\d{5}'
 )
-#: HeadBucket shows them for sharded buckets only.
+#: Headers that HeadBucket shows for sharded buckets only.
 _OF_SHARDED_BUCKETS = tuple(map(str.lower, BUCKET_HEADERS))
 
 #: The sums of an account, which container-updaters report.
@@ -83,7 +83,7 @@ _VARYING_BYTES = re.compile(_VARYING.pattern.encode())
 
 @dataclass(frozen=True)
 class Difference:
-    """A request that the two containers answered differently."""
+    """A request with different responses from the two containers."""
 
     request: Hostile
     plain: Answer
@@ -100,14 +100,14 @@ class Difference:
 
 
 class Player:
-    """Sends requests to a plain and to a sharded container.
+    """A client that sends requests to a plain and to a sharded container.
 
-    :param number: of the player, below MOST_PLAYERS
-    :ivar statuses: how often each status was answered
+    :param number: the number of the player, below MOST_PLAYERS
+    :ivar statuses: how often each status came
     :ivar sent: how many requests were sent
-    :ivar played: how many of the last sequence, which may end early
-    :ivar transactions: of the requests to the sharded container, and those of
-                        the same requests to the plain one
+    :ivar played: how many requests of the last sequence were played
+    :ivar transactions: for each request, the transaction id of the sharded
+                        container, and that of the plain container
     """
 
     def __init__(self, cluster: Cluster, number: int = 0) -> None:
@@ -125,8 +125,8 @@ class Player:
         for twin in self._twins:
             twin.make(container)
         is_unordered = False
-        # Quotas may go by other counts: a denied GET or HEAD renews only those
-        # of a plain container, and so does a page that reads some shards.
+        # Quotas may use older counts: a denied GET or HEAD, or a page that
+        # reads only some shards, updates only those of a plain container.
         is_in_doubt = False
         for self.played, request in enumerate(requests, 1):
             plain, sharded = (
@@ -154,7 +154,7 @@ class Player:
             if ours == theirs:
                 continue
             if is_in_doubt and EXCEEDED in (plain.status, sharded.status):
-                # The containers may differ from now on.
+                # The contents may differ from now on.
                 return None
             has_order = is_unordered and request.method == 'GET'
             if has_order and all(
@@ -164,13 +164,13 @@ class Player:
             is_error = sharded.status <= CLOSED or sharded.status >= 500
             if is_error or not is_documented(request):
                 return Difference(request, plain, sharded)
-            # The containers may differ from now on.
+            # The contents may differ from now on.
             return None
         return None
 
 
 class _Twin:
-    """An account, and a connection."""
+    """An account with one of the two containers, and a connection."""
 
     def __init__(self, cluster: Cluster, account: str, headers: dict) -> None:
         self._url = cluster.proxy_urls[0]
@@ -208,7 +208,7 @@ def is_documented(request: Hostile) -> bool:
     """Return True if the documentation says that the answers may differ."""
     names = {name.lower() for name, _ in request.headers}
     return (
-        # If there are two errors, the other one may be told.
+        # If a request has two errors, the responses may name different ones.
         bool(names & {SHARD_COUNT, SHARD_DEPTH, SYNC_TO})
         or len(request.target) > LONG_TARGET
         or 'allow_unordered' in request.target
@@ -220,9 +220,9 @@ def failures_in_logs(
 ) -> list[str]:
     """Return the errors in logs that only a sharded container caused.
 
-    Some requests make Swift's own filters fail, with a plain container, too.
+    Some requests make Swift's own filters fail with a plain container, too.
 
-    :param transactions: those of :class:`Player`
+    :param transactions: the transactions of :class:`Player`
     """
     found: dict[str, str] = {}
     logs = [*folder.glob('proxy*.log'), *folder.glob('container-*.log')]
@@ -246,7 +246,7 @@ def _transaction(answer: Answer) -> str:
 
 
 def _masked(answer: Answer, account: str) -> Answer:
-    """Return an answer without what differs between any two accounts."""
+    """Return a response without what differs between any two accounts."""
     answer = masked(answer, account)
     headers = {
         name: '*' if _is_of_account(name) else _VARYING.sub('*', value)
@@ -258,7 +258,7 @@ def _masked(answer: Answer, account: str) -> Answer:
     body = _VARYING_BYTES.sub(b'*', answer.body)
     if 'x-account-object-count' in headers:
         body = _ACCOUNT_SUMS.sub(b'*', body)
-        # The length of the figures.
+        # The length depends on the digits of the sums.
         headers.pop('content-length', None)
     return Answer(answer.status, headers, body)
 

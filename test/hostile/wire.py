@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sends requests byte by byte as they are, right or wrong."""
+"""A client that sends requests byte by byte, valid or not."""
 
 import http.client
 import socket
@@ -12,19 +12,19 @@ from botocore.credentials import Credentials
 from test.functional.client import Answer
 from test.hostile.making import Hostile
 
-#: A proxy gives up a client that is silent after 60 s.
+#: Shorter than the 60 s after which a proxy closes a silent connection.
 TIMEOUT_SECONDS = 30
 
-#: In place of a status: the proxy closed the connection, or did not answer.
+#: Instead of a status: the proxy closed the connection, or did not answer.
 CLOSED, SILENT = 0, -1
 
 FRAMING = ('content-length', 'transfer-encoding')
 
 
 class Sender:
-    """A client with a connection of its own.
+    """A client with one connection.
 
-    :param url: of the proxy, ``http://host:port``
+    :param url: the URL of the proxy, ``http://host:port``
     """
 
     def __init__(self, url: str) -> None:
@@ -34,9 +34,10 @@ class Sender:
         self._socket: socket.socket | None = None
 
     def send(self, request: Hostile, authorization: dict) -> Answer:
-        """Send a request; a status of CLOSED or SILENT if nothing comes.
+        """Send a request and return the response.
 
         :param authorization: headers to add
+        :returns: a response with the status CLOSED or SILENT if none comes
         """
         if request.sent is not None:
             # Such a request may leave the connection in any state.
@@ -45,7 +46,7 @@ class Sender:
         data += request.body.encode('latin-1')[: request.sent]
         answer = self._exchange(request, data)
         if answer.status == CLOSED and request.sent is None:
-            # The proxy may have closed the connection after the last answer.
+            # The proxy may have closed the connection after its last response.
             answer = self._exchange(request, data)
         return answer
 
@@ -90,7 +91,7 @@ class Sender:
 def s3_authorization(
     request: Hostile, url: str, user: str, key: str
 ) -> dict[str, str]:
-    """Return the headers of S3 that sign a request, as far as they can."""
+    """Return the headers that sign a request for S3; none if that fails."""
     given = dict(request.headers)
     try:
         signed = AWSRequest(
@@ -115,9 +116,9 @@ def s3_authorization(
 
 
 def _frames_body(request: Hostile) -> bool:
-    """Return True if a request says itself where its body ends.
+    """Return True if a request has headers that say where its body ends.
 
-    If that is wrong, the rest of the body looks like another request.
+    If they are wrong, the rest of the body looks like another request.
     """
     names = {name.lower() for name, _ in request.headers}
     return not names.isdisjoint(FRAMING)

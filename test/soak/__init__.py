@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Load for longer, and more of it, than tests can have.
+"""More load, and for longer, than tests have time for.
 
-``python -m test.soak.overload`` lists a container of many shards by many
-clients at once. ``python -m test.soak`` works for an hour and looks at what
-servers hold. Both start an embedded Swift.
+In ``python -m test.soak.overload``, many clients list a container of many
+shards at the same time. ``python -m test.soak`` runs for an hour and samples
+the memory and the files of servers. Both start an embedded Swift.
 """

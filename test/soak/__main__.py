@@ -2,9 +2,9 @@
 """``python -m test.soak``: an hour of mixed work.
 
 Clients write, read and list containers of 1 to 512 shards under rate limits,
-while the layout of one after the other changes. What the server processes hold
-is sampled. The exit code is 1 if anything has grown, was answered wrongly, or
-is in a log without an explanation.
+while one container after the other changes its layout. The memory, files and
+threads of the server processes are sampled. The exit code is 1 if any of them
+has grown, if a response was wrong, or if a log has an unexplained error.
 """
 
 import argparse
@@ -35,7 +35,7 @@ USER = 'test:tester'
 PROXY = 'soak-proxy'
 SHARDS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 
-#: The containers whose layout changes, and the counts that they get.
+#: How many containers change their layout, and the shard counts they get.
 CHANGING = 4
 COUNTS = (4, 32, 7, 1, 0, 12)
 
@@ -56,7 +56,7 @@ STATUS_SECONDS = 5
 
 
 class Changes:
-    """Keeps a change of layout under way.
+    """Changes of layout, one after the other.
 
     :ivar count: how many changes have ended
     """
@@ -69,7 +69,7 @@ class Changes:
         self._chance = chance
 
     def run(self, stop: threading.Event) -> None:
-        """Change layouts until the event."""
+        """Change layouts until the event is set."""
         try:
             for number in itertools.cycle(range(CHANGING)):
                 if stop.is_set():
@@ -100,7 +100,7 @@ class Changes:
 
 
 class Sampler:
-    """Samples what processes hold.
+    """A sampler of the memory, files and threads of processes.
 
     :ivar samples: the seconds since the start, the process and its sample
     """
@@ -118,7 +118,7 @@ class Sampler:
             self._pids[name] = _pid_of(cluster.path / 'etc', name)
 
     def run(self, stop: threading.Event, every: float) -> None:
-        """Sample until the event."""
+        """Sample until the event is set."""
         while not stop.wait(every):
             seconds = time.monotonic() - self._began
             for process, pid in self._pids.items():
@@ -162,7 +162,7 @@ def _add_probe(conf) -> None:
 
 
 def work(options: argparse.Namespace) -> dict[str, object]:
-    """Run all of it and return the results."""
+    """Run the whole soak and return the results."""
     settings = ClusterOptions(settings=CLUSTER_SETTINGS)
     with (
         Cluster(options.dir, settings) as cluster,

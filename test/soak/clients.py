@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Client processes that work for long and check what they see as they go.
+"""Client processes that run for a long time and check what they read.
 
-A process has containers of its own. It works in windows: its clients pause
-between two, and all that they have seen is checked. Of the writes, only those
-that a later read may still show go over to the next window, so a process needs
-no more memory the longer it runs.
+Each process has its own containers. It works in windows: between two windows,
+its clients pause and all of their reads are checked. Only writes that a later
+read may still show are carried over to the next window, so the memory of a
+process does not grow with time.
 """
 
 import json
@@ -25,15 +25,15 @@ from test.history import History, Read, Write, possible
 WINDOW_SECONDS = 30
 NAMES = [f'o{number}' for number in range(8)]
 
-#: How often a client does something else than to read and write an object.
+#: The shares of actions other than reading and writing an object.
 WALK_SHARE = 0.1
 OTHER_SHARE = 0.1
 
-#: Answers that are right whatever a client asks for: it asked too often, or a
-#: server is too busy.
+#: Statuses that are right for any request: the client sent too many requests,
+#: or a server is too busy.
 LATER = (498, 503)
 
-#: For how long a listing may show the size of an object that was overwritten.
+#: For how long a listing may show the former size of an overwritten object.
 KEPT_SECONDS = 60
 
 _context = multiprocessing.get_context('spawn')
@@ -58,7 +58,7 @@ class Part(NamedTuple):
 class ClientProcess:
     """A process of clients.
 
-    :ivar done: how many operations they have done
+    :ivar done: the number of operations so far
     """
 
     def __init__(self, part: Part) -> None:
@@ -95,7 +95,7 @@ def _run(part: Part, stop, done, results) -> None:
 class _Work:
     """The work of one process.
 
-    :ivar wrong: what was answered wrongly, as text
+    :ivar wrong: the wrong responses, as text
     """
 
     def __init__(self, part: Part) -> None:
@@ -109,7 +109,7 @@ class _Work:
         ]
 
     def window(self, stop) -> None:
-        """Work for a while, and check."""
+        """Work for one window, and check it."""
         until = time.monotonic() + WINDOW_SECONDS
         threads = [
             threading.Thread(target=each.work, args=(until, stop))
@@ -174,11 +174,11 @@ class _Client:
             self._list_abroad,
         )
         self._own = f'own-{by}'
-        # Of a listing of many shards there is one for many of a few.
+        # Containers with many shards are used less often.
         self._weights = [8 / (8 + n) for n in part.shards.values()]
 
     def work(self, until: float, stop) -> None:
-        """Work until a time, or until the event."""
+        """Work until a time, or until the event is set."""
         while time.monotonic() < until and not stop.is_set():
             (container,) = self._chance.choices(
                 list(self.workers), self._weights

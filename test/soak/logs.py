@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The errors in the logs of a cluster that have an explanation. Pure."""
+"""The unexplained errors in the logs of a cluster. Pure."""
 
 import re
 from collections import Counter
 from collections.abc import Iterable
 
-#: What a line with an error matches, and why it may be there.
+#: Patterns of lines with an error, and the explanation of each.
 EXPLAINED = {
     r'shardmw: 503 for .* no turn for account': 'the account asks for more '
     'listings at once than it may',
@@ -26,9 +26,9 @@ _NUMBERS = re.compile(r'tx[0-9a-f-]+|\d[\d.:]*')
 
 
 def unexplained(lines: Iterable[str]) -> Counter[str]:
-    """Return the errors without an explanation, and how often they came.
+    """Return the errors without an explanation, and how often they occur.
 
-    Numbers are left out of the text, so that the same errors count together.
+    Numbers are masked, so that equal errors count together.
     """
     found: Counter[str] = Counter()
     for line in lines:

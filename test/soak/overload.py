@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``python -m test.soak.overload``: more listings than a proxy can make.
+"""``python -m test.soak.overload``: more listings than a proxy can handle.
 
-Clients of one account list a container of many shards, all at once. Clients
-of another account, and of another container of the same account, upload
-objects meanwhile. More connections send a request now and then.
+Clients of one account list a container of many shards, all at the same time.
+Clients of another account, and of another container in the same account,
+upload objects meanwhile. More connections send a request now and then.
 """
 
 import argparse
@@ -33,28 +33,28 @@ LISTED = 'listed'
 WRITTEN = 'written'
 SHARD_COUNT_HEADER = 'X-Container-Shard-Count'
 
-#: Answers that tell a client to come back.
+#: Statuses that tell a client to retry.
 LATER = (498, 503)
 RETRY_SECONDS = 1
 
-#: How often the connections that do little send a request.
+#: The time between two requests of an idle connection.
 IDLE_SECONDS = 30
 
 LOOK_SECONDS = 0.2
 MEGABYTE = 1_000_000
 
-#: How long the proxy has for what is under way when the overload ends.
+#: How long the proxy has for the requests under way when the overload ends.
 DRAIN_SECONDS = 60
 
-#: The least part of their rate that other clients must keep.
+#: The least share of their rate that other clients must keep.
 LEAST_SHARE = 0.5
 
 
 class Overload:
     """The clients of one run.
 
-    :ivar statuses: of all answers, by what was asked
-    :ivar wrong: what was answered wrongly
+    :ivar statuses: the statuses of all responses, by kind of request
+    :ivar wrong: the wrong responses, as text
     """
 
     def __init__(self, cluster: Cluster, options) -> None:
@@ -103,7 +103,7 @@ class Overload:
             asyncio.create_task(self._list(until))
             for _ in range(options.listers)
         ]
-        # Until all are there.
+        # Until all listers are connected.
         await asyncio.sleep(options.quiet_seconds / 2)
         busy = await self._write(until - time.monotonic())
         figures['PUTs/s with overload'] = busy
@@ -139,7 +139,7 @@ class Overload:
         return resident_bytes(self._pids)
 
     async def _write(self, seconds: float) -> dict[str, float]:
-        """Have both accounts upload; return their rates."""
+        """Upload to both accounts; return their rates."""
         done: Counter[str] = Counter()
         until = time.monotonic() + seconds
         began = time.monotonic()
@@ -188,7 +188,7 @@ class Overload:
         connection.close()
 
     async def _idle(self, until: float) -> None:
-        """Hold a connection and ask for little."""
+        """Keep a connection, and send a request now and then."""
         user = self._users['other account']
         connection = Connection(user.storage_url, user.token)
         await asyncio.sleep(self._chance.uniform(0, IDLE_SECONDS))
@@ -208,7 +208,7 @@ class Overload:
         return answer and (answer.status, answer.body)
 
     async def _check_written(self, who: str, user: Client) -> None:
-        """List what was uploaded: all of it must be there, once."""
+        """Check that all uploads are listed once and in order."""
         connection = Connection(user.storage_url, user.token)
         listed: list[str] = []
         while True:
@@ -282,7 +282,7 @@ def main() -> int:
     folder = options.dir or Path(tempfile.mkdtemp(prefix='overload-'))
     settings = {
         'shardmw.client_max_shards': str(options.shards),
-        # Or tempauth does not find tokens, and answers 401.
+        # With fewer, tempauth fails to read tokens, and answers 401.
         'memcache.memcache_max_connections': '20',
         **dict(map(parse_setting, options.set)),
     }

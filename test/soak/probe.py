@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A filter that tells how many green threads its proxy has."""
+"""A filter that reports how many green threads its proxy has."""
 
 import gc
 from collections.abc import Callable
@@ -10,7 +10,7 @@ PATH = '/soak-probe'
 
 
 def filter_factory(_global_conf: dict, **_local_conf: str) -> Callable:
-    """Return what makes the filter, for PasteDeploy."""
+    """Return a factory of the filter, for PasteDeploy."""
 
     def factory(app: Callable) -> Callable:
         def answer(env: dict, start_response: Callable):

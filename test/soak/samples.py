@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What processes hold over time, and whether it grows. Pure but for reading.
+"""Samples of the memory, files and threads of processes, and their growth.
 
-A sample of a process is a mapping of :data:`BOUNDS`' keys to numbers.
+A sample of a process maps the keys of :data:`BOUNDS` to numbers.
 """
 
 import statistics
@@ -18,15 +18,16 @@ GREEN_THREADS = 'green threads'
 _PROC = Path('/proc')
 _KIBIBYTE = 1024
 
-#: The part of the samples whose medians are compared: the first and the last.
+#: The median of this share of the first samples is compared with that of the
+#: last samples.
 PART = 0.2
 
 
 class Bound(NamedTuple):
-    """How much more there may be in the end than after the warm-up.
+    """The most that a number may be in the end.
 
-    :param factor: of what there was
-    :param extra: what may come on top of it: the counts vary with the work
+    :param factor: relative to the number after the warm-up
+    :param extra: added to that: the numbers vary with the work
     """
 
     factor: float
@@ -42,7 +43,7 @@ BOUNDS = {
 
 
 class Growth(NamedTuple):
-    """One number of one process, after the warm-up and in the end."""
+    """A number of a process, after the warm-up and in the end."""
 
     process: str
     what: str
@@ -52,7 +53,7 @@ class Growth(NamedTuple):
 
     @property
     def is_flat(self) -> bool:
-        """Return True if it has not grown by more than it may."""
+        """Return True if the number is within its bound."""
         bound = BOUNDS[self.what]
         return self.last <= self.first * bound.factor + bound.extra
 
@@ -60,7 +61,7 @@ class Growth(NamedTuple):
 def look(pid: int) -> dict[str, float]:
     """Return a sample of a process.
 
-    :raises OSError: if it has ended
+    :raises OSError: if the process has ended
     """
     folder = _PROC / str(pid)
     status = (folder / 'status').read_text()
@@ -76,10 +77,10 @@ def look(pid: int) -> dict[str, float]:
 def growths(
     samples: Iterable[tuple[float, str, Mapping[str, float]]], warm_up: float
 ) -> list[Growth]:
-    """Return how all numbers have changed.
+    """Return how each number of each process has changed.
 
     :param samples: the seconds since the start, the process and its sample
-    :param warm_up: the seconds that do not count
+    :param warm_up: the seconds of the warm-up, whose samples do not count
     """
     series: dict[tuple[str, str], list[float]] = defaultdict(list)
     for seconds, process, sample in samples:
@@ -93,7 +94,7 @@ def growths(
 
 
 def _ends(values: Sequence[float]) -> tuple[float, float]:
-    """Return the medians of the first and the last part."""
+    """Return the medians of the first and the last samples."""
     count = max(1, int(PART * len(values)))
     return statistics.median(values[:count]), statistics.median(
         values[-count:]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules of a change of layout, each broken on purpose.
 
-A search for wrong histories is worth what it finds: it must notice each of
-these. The functions yield the patches that break a rule.
+A search for wrong histories must find each of them. Every function yields the
+patches that break one rule.
 """
 
 import math
@@ -27,10 +27,10 @@ from shardmw.stats import accounts
 from test.unit import changesim
 from test.unit.changeplan import Plan, draw
 
-#: When a container was deleted of which nobody knows when.
+#: The deletion time that replicas without a database are given.
 EARLY = 0.00001
 
-#: How far a clock is ahead that is; longer than a history.
+#: How far a fast clock is ahead; longer than a history.
 AHEAD_SECONDS = 3600
 
 
@@ -54,22 +54,24 @@ def skipped_phase() -> Iterator:
 
 
 def no_wait() -> Iterator:
-    """Begin a phase before all proxies know of the one before."""
+    """Begin a phase before all proxies know of the previous one."""
     yield mock.patch.object(
         Resharding, '_wait_until_known', lambda *args, **kwargs: None
     )
 
 
 def no_settling() -> Iterator:
-    """End the change when the old place is empty, and forget late rows."""
+    """End the change once the old place is empty, and ignore late rows."""
     yield mock.patch.object(changesim, 'SETTLE_SECONDS', 0)
     yield mock.patch.object(changesim, 'settle', lambda *args: NOTHING)
     yield mock.patch.object(Resharding, 'sweep', lambda *args: 0)
 
 
 def moved_at_once() -> Iterator:
-    """Remove rows from their old place while listings that began before the
-    copy may still be read."""
+    """Remove rows from their old place while older listings may be read.
+
+    These listings began before the rows were copied.
+    """
     yield mock.patch.object(passes, 'STAY_SECONDS', 0)
     yield mock.patch.object(request, 'STAY_SECONDS', math.inf)
 
@@ -83,7 +85,7 @@ def quorum_is_enough() -> Iterator:
 
 
 def tombstones_of_now() -> Iterator:
-    """Remove a row from its old place with the time of the move."""
+    """Remove a row from its old place with a tombstone of the move's time."""
     tombstone = moving.tombstone
 
     def of_now(*args) -> dict:
@@ -94,9 +96,9 @@ def tombstones_of_now() -> Iterator:
 
 
 def offsets_of_clocks() -> Iterator:
-    """Move rows with offsets of clocks, of which one is ahead.
+    """Take the offsets of moved rows from clocks.
 
-    That is the clock of the process that moves rows into shards.
+    The clock of the process that moves rows into shards is ahead.
     """
 
     def offset(layout: Layout) -> int:
@@ -107,7 +109,7 @@ def offsets_of_clocks() -> Iterator:
 
 
 def one_replica_is_trusted() -> Iterator:
-    """Move a row that only some replicas have like all others."""
+    """Move rows that only some replicas have like all other rows."""
     compared = passes._compared
 
     def trusted(*args) -> tuple[list, list]:
@@ -118,7 +120,7 @@ def one_replica_is_trusted() -> Iterator:
 
 
 def missing_is_deleted() -> Iterator:
-    """Take a replica without a database for one that was deleted."""
+    """Count a replica without a database as deleted."""
     replica_of = nodes.replica_of
 
     def deleted(answer: Answer) -> Replica:
@@ -131,8 +133,7 @@ def missing_is_deleted() -> Iterator:
 
 
 def two_fast_answers() -> Iterator:
-    """Decide by a majority of answers, whatever they say, and wait for no
-    others."""
+    """Decide by any majority of answers, without waiting for the others."""
 
     def first_answers(*args, **kwargs) -> list[Answer]:
         fast = mock.patch.object(nodes, 'replica_of', _knows_if_answered)
@@ -149,7 +150,7 @@ def two_fast_answers() -> Iterator:
 
 
 def plain_by_one_replica() -> Iterator:
-    """Believe one replica that a container is plain."""
+    """Treat a container as plain if one replica says so."""
     yield mock.patch.object(
         Layouts, '_confirm_plain', lambda *args, **kwargs: None
     )
@@ -188,7 +189,7 @@ BREAKS: dict[str, Callable[[], Iterator]] = {
 
 @contextmanager
 def broken(name: str) -> Iterator[None]:
-    """Break a rule by its name; '' breaks none."""
+    """Break the named rule until the end of the block; '' breaks none."""
     with ExitStack() as stack:
         for patch in BREAKS[name]() if name else ():
             stack.enter_context(patch)
@@ -196,7 +197,7 @@ def broken(name: str) -> Iterator[None]:
 
 
 def found(name: str, seeds: int) -> Plan | None:
-    """Return the first plan whose history is wrong if a rule is broken.
+    """Return the first plan whose history shows that a rule is broken.
 
     :param seeds: how many plans to try
     """

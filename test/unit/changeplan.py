@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plans of what clients do, and what goes wrong, while a layout changes. Pure.
+"""Plans of clients' requests and faults while a layout changes. Pure.
 
-A seed draws a plan. A plan says when each step begins: so many seconds after a
-record of the layout was written, as most that can go wrong does so then.
+A plan is drawn from a seed. It says when each step begins: a number of seconds
+after a record of the layout was written, since most faults matter then.
 """
 
 import random
@@ -16,7 +16,7 @@ PROXIES = 2
 #: The proxy that is often cut off from replicas when a record is written.
 OUTDATED = 1
 
-#: Names that are written at random, and names that each have a story.
+#: Names that are written at random, and names with a story each.
 HOT_NAMES = ('hot', 'warm')
 COLD_NAMES = tuple(f'cold{i}' for i in range(10))
 NAMES = (*HOT_NAMES, *COLD_NAMES)
@@ -31,70 +31,70 @@ FILTERED = ((), (0,), tuple(REPLICAS))
 HOT_WRITES = 16
 WALKS = 32
 
-#: How long proxies cache container info; longer than an answer takes.
+#: How long proxies cache container info; longer than a response takes.
 CACHE_SECONDS = 15
 
-#: How late rows are: uploads take long, and object servers put updates off.
+#: How late rows are: uploads take long, and object servers postpone updates.
 UPLOAD_SECONDS = (1, 5, 14)
 LATE_SECONDS = (5, 11, 24, 40)
 VERY_LATE_SECONDS = (50, 70, 90)
 
-#: The first row that moves, among the numbers of records.
+#: Stands for the first move of a row where steps name the number of records.
 FIRST_MOVE = 9
 
-#: The number of records before the first layout: the container has the one of
-#: an earlier change.
+#: Stands for the time before the first record: the container still has the
+#: layout from before an earlier change.
 EARLIER = -1
 
-#: When the change begins, when its rows begin to move after the second record
-#: and for about how long, and for how long a plan goes on after the end.
+#: When the change begins; how long after the second record its rows begin to
+#: move, and for about how long they move; how long a plan goes on afterwards.
 BEGIN_SECONDS = 8
 MOVE_SECONDS = 20
 MOVING_SECONDS = 8
 END_SECONDS = 15
 
-#: For how long databases are not where they belong. The shortest time is that
-#: of a few requests.
+#: For how long databases are missing or on handoffs. The shortest time is
+#: enough for a few requests.
 LACKING_SECONDS = (3, 12, 25, 40)
 
-#: The places whose databases replicas lack.
+#: The places whose databases are missing from replicas.
 PLACES = ('root', 'shards', 'all')
 
-#: How many of the replicas lack them. All of them get them back.
+#: The number of replicas without these databases. They get them back.
 LACKING = (1, 2, 3, 3)
 
-#: How long a replica that missed the creation of the container is stale.
+#: How long a replica is stale that missed the creation of the container.
 STALE_SECONDS = (10, 40)
 
-#: For how long a replica takes no record: longer than two records take if
-#: nothing waits for the first.
+#: For how long a replica rejects records: longer than it takes to write two
+#: records if the second does not wait until the first is known.
 DEAF_SECONDS = 30
 
-#: What happens to hot names.
+#: The requests for hot names.
 METHODS = ('PUT', 'PUT', 'PUT', 'DELETE', 'DELETE')
 
 
 class Step(NamedTuple):
-    """Something that a client does, or that goes wrong.
+    """An action of a client, or a fault.
 
     :param kind: PUT, DELETE or walk; cut (a proxy reaches one replica only),
-                 away (a replica is away), slow (a replica is slower than
-                 proxies wait for it), deaf (a replica takes no record),
-                 handoff (the databases of a place are on handoffs for a while,
-                 and their primaries answer 404), lost (they are gone, and
-                 replicators make them again), stale (a replica missed the
-                 deletion and the creation of the container, and has the plain
-                 one of before), kill (the mover is killed and started again),
-                 cancel (the change is cancelled)
-    :param record: after how many records of the layout, or FIRST_MOVE, or
-                   EARLIER
-    :param delay: how many seconds later
+                 away (a replica is away), slow (a replica exceeds the timeout
+                 of proxies), deaf (a replica rejects records), handoff (the
+                 databases of a place are on handoffs for a while, and their
+                 primaries answer 404), lost (the databases are gone, and
+                 replicators create them again), stale (a replica missed the
+                 deletion and the creation of the container, and still has the
+                 earlier plain container), kill (the mover is killed and
+                 started again), cancel (the change is cancelled)
+    :param record: the number of records of the layout after which the step
+                   begins, or FIRST_MOVE, or EARLIER
+    :param delay: how many seconds later the step begins
     :param upload: how long a PUT takes
     :param late: how late each replica gets the row
     :param limit: the rows of a page
     :param seconds: how long a fault lasts
-    :param place: whose databases replicas lack: the root, the shards or all
-    :param replicas: the replicas that lack them
+    :param place: the place without databases: the root, the shards or all
+    :param replicas: the replicas without these databases
     """
 
     kind: str
@@ -122,12 +122,12 @@ class Step(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Describe what happens in a world.
+    """A plan of all that happens in a world.
 
-    :param earlier: the number of shards that the container was created with,
-                    and changed from before anything goes wrong
-    :param former: the number of shards at the beginning
-    :param shards: the number to change to
+    :param earlier: the shard count of the container when it is created; an
+                    earlier change from it to `former` has no faults
+    :param former: the shard count before the change
+    :param shards: the shard count after the change
     :param filtered: the replicas whose container servers have the filter
     """
 
@@ -166,14 +166,14 @@ def draw(seed: int) -> Plan:
     steps += [_walk(chance, *_moment(chance)) for _ in range(WALKS)]
     faults = _faults(chance)
     steps += faults
-    # Generators of their own, so that the other steps are what they were.
+    # Separate generators keep the other steps of each seed as they were.
     steps += _lacks(random.Random(f'{seed} lacks'), earlier == former)
     steps += _misses(random.Random(f'{seed} misses'), faults)
     return Plan(seed, earlier, former, shards, filtered, tuple(steps))
 
 
 def _moment(chance: random.Random) -> tuple[int, float]:
-    """Return a moment: a number of records, and the seconds after it."""
+    """Return a moment: a number of records, and the seconds after them."""
     record = chance.choice((0, 1, 2, 2, 2, 3))
     if record == 0:
         return 0, chance.uniform(0, BEGIN_SECONDS)
@@ -188,7 +188,7 @@ def _moment(chance: random.Random) -> tuple[int, float]:
 def _write(chance, method, name, record, delay, **changes) -> Step:
     late = [_lateness(chance) for _ in REPLICAS]
     if method == 'DELETE':
-        # A deletion that no replica knows of may be missed, as documented.
+        # A deletion that no replica has may be missed, as documented.
         late[chance.choice(REPLICAS)] = 0
     step = Step(
         method,
@@ -220,7 +220,7 @@ def _walk(chance, record, delay, **changes) -> Step:
 
 
 def _is_left(chance: random.Random, name: str) -> list[Step]:
-    """Return the story of an object that is left as it is."""
+    """Return the story of an object that does not change."""
     return []
 
 
@@ -243,7 +243,7 @@ def _is_late(chance: random.Random, name: str) -> list[Step]:
 
 
 def _is_deleted(chance: random.Random, name: str) -> list[Step]:
-    """Return the story of a deletion of which replicas hear late."""
+    """Return the story of a deletion whose tombstone reaches replicas late."""
     late = [chance.choice(VERY_LATE_SECONDS) for _ in REPLICAS]
     late[chance.choice(REPLICAS)] = 0
     delay = chance.uniform(4, BEGIN_SECONDS)
@@ -251,9 +251,10 @@ def _is_deleted(chance: random.Random, name: str) -> list[Step]:
 
 
 def _is_fought_over(chance: random.Random, name: str) -> list[Step]:
-    """Return the story of a deletion by a proxy that may know less.
+    """Return the story of an upload and a deletion by different proxies.
 
-    The first proxy lists the container, and so learns of the record.
+    The proxy that uploads has listed the container and knows the new record.
+    The proxy that deletes may not know it.
     """
     record, delay = chance.choice((1, 2)), chance.uniform(0.1, 3)
     return [
@@ -274,7 +275,7 @@ STORIES = (_is_left, _is_left, _is_late, _is_deleted, _is_fought_over)
 
 
 def _faults(chance: random.Random) -> list[Step]:
-    """Return what goes wrong, most of it when a record is written."""
+    """Return faults, most of which begin when a record is written."""
     steps = []
     if chance.random() < 0.6:
         steps.append(_fault(chance, 'cut', 1, 0, OUTDATED))
@@ -292,9 +293,9 @@ def _faults(chance: random.Random) -> list[Step]:
 
 
 def _lacks(chance: random.Random, may_be_stale: bool) -> list[Step]:
-    """Return when replicas lack databases, or are slow or stale.
+    """Return steps in which replicas lack databases, or are slow or stale.
 
-    :param may_be_stale: True if a replica may be so from the beginning
+    :param may_be_stale: True if a replica may be stale from the beginning
     """
     steps = _is_stale(chance) if chance.random() < 0.6 and may_be_stale else []
     for record in (0, 1, 2, 3):
@@ -304,12 +305,12 @@ def _lacks(chance: random.Random, may_be_stale: bool) -> list[Step]:
 
 
 def _misses(chance: random.Random, faults: list[Step]) -> list[Step]:
-    """Return when a replica misses the first records of a change.
+    """Return steps in which a replica misses the first records of a change.
 
-    A proxy that is cut off when the first is written reaches only this
-    replica. So that proxy knows of no change until the cut has ended.
+    If a proxy is cut off when the first record is written, and reaches only
+    this replica, that proxy does not see the change until the cut has ended.
 
-    :param faults: what goes wrong otherwise; some are such cuts
+    :param faults: the other faults; some of them are such cuts
     """
     return [
         Step('deaf', 0, 0, replica=cut.replica, seconds=DEAF_SECONDS)
@@ -322,7 +323,7 @@ def _misses(chance: random.Random, faults: list[Step]) -> list[Step]:
 def _is_stale(chance: random.Random) -> list[Step]:
     """Return the steps of a replica that missed the creation.
 
-    It may be the only one that knows the container when the change begins.
+    It may be the only replica with a database when the change begins.
     """
     order = chance.sample(REPLICAS, len(REPLICAS))
     steps = [
@@ -349,9 +350,9 @@ def _is_stale(chance: random.Random) -> list[Step]:
 
 
 def _lack(chance: random.Random, record: int) -> list[Step]:
-    """Return the steps of one time in which replicas lack databases.
+    """Return the steps of a period in which replicas lack databases.
 
-    The others may be slow meanwhile: then those that lack them answer first.
+    The other replicas may be slow meanwhile, and answer after them.
     """
     kind = chance.choice(('handoff', 'lost'))
     delay = chance.choice((0, chance.uniform(0, MOVE_SECONDS)))

@@ -3,10 +3,9 @@
 
 Everything but the objects is real: the filter in two proxies that have a
 memcached each, the container servers of three replicas with their databases,
-and what changes the layout. A world carries a plan out
-(:mod:`test.unit.changeplan`) in simulated time (:mod:`test.unit.simtime`). The
-same plan repeats the same history, so a plan whose history is wrong can be
-shortened.
+and the mover. A world carries out a plan (:mod:`test.unit.changeplan`) in
+simulated time (:mod:`test.unit.simtime`). The same plan always has the same
+history, so a plan with a wrong history can be shortened.
 """
 
 import random
@@ -70,51 +69,51 @@ from test.unit.simtime import SimulatedHub, simulated_time
 PATH = Path('v1', ACCOUNT, 'c')
 ROOT = f'/{ACCOUNT}/c'
 
-#: The mover is the last of the proxies, without clients.
+#: The mover is the last of the proxies. It has no clients.
 MOVER = PROXIES
 
 #: How long old places must stay empty.
 SETTLE_SECONDS = 30
 
-#: The longest that a server takes, and how often one does; listings are slow
-#: more often, and what the mover asks less often, so that rows move while they
-#: are read.
+#: The longest delay of a slow answer, and the share of slow answers. Listings
+#: are slow more often, and requests of the mover less often, so that rows move
+#: while listings are read.
 SLOW_SECONDS = 2
 SLOW_SHARE = 0.2
 SLOW_LISTINGS_SHARE = 0.5
 SLOW_MOVERS_SHARE = 0.03
 
-#: How long a replica takes that is slower than proxies wait for it.
+#: How long a replica takes to answer that exceeds the timeout of proxies.
 SLOWER_SECONDS = (1.1, 2)
 
-#: How many updates of databases by the mover fail.
+#: The share of the mover's updates that fail.
 FAILED_SHARE = 0.03
 
-#: How many replications are whole; others are those of metadata.
+#: The share of replications that copy rows, too; others copy only metadata.
 WHOLE_SHARE = 0.3
 
-#: Every page has one row, and so many are moved a second.
+#: The rate at which rows are moved; every page has one row.
 ROWS_PER_SECOND = 3
 
-#: How long it takes to start the mover again.
+#: How long it takes to restart the mover.
 RESTART_SECONDS = 1
 
 #: The longest that a change may take.
 LONGEST_SECONDS = 1000
 
-#: How long before the last record the old place was looked at, at most.
+#: The most time between the last look at the old place and the last record.
 LOOK_SECONDS = 10
 
-#: More than the records of a change that is cancelled.
+#: More records than a change has that is cancelled.
 MOST_RECORDS = 10
 
-#: How often the daemon looks for late rows, and how often and when it does so
-#: before the last walk.
+#: How often the daemon looks for late rows; how many times, and at which
+#: interval, it does so before the last walk.
 DAEMON_SECONDS = 20
 PASSES = 3
 PASS_SECONDS = 65
 
-#: Tells object servers the number of a step.
+#: The header that tells object servers the number of a step.
 STEP_HEADER = 'X-Object-Meta-Step'
 
 INFO_KEY = get_cache_key(ACCOUNT, 'c')
@@ -122,7 +121,7 @@ UPDATING_KEY = get_cache_key(ACCOUNT, 'c', shard='updating')
 
 
 class SimulatedConnection(Connection):
-    """A connection that may be slow, or cannot be made."""
+    """A connection that may be slow, or may fail."""
 
     def __init__(self, world: 'World', address: str) -> None:
         super().__init__(world.swift.servers, address)
@@ -162,8 +161,8 @@ class ExpiringMemcached(Memcached):
 class World:
     """A container, its clients, and the change of its layout.
 
-    :param hub: owns the time
-    :param swift: with three replicas; what is asked of it is never slow
+    :param hub: the hub of simulated time
+    :param swift: has three replicas; requests through it are never slow
     """
 
     def __init__(self, plan: Plan, hub: SimulatedHub, swift: FakeSwift):
@@ -172,27 +171,28 @@ class World:
         self.swift = swift
         self.random = random.Random(f'{plan.seed} world')
         self.history = History()
-        # What the object servers have: when it was written; deleted or not.
+        # The objects: when they were written, and if they are deleted.
         self.objects: dict[str, tuple[float, bool]] = {}
         self.writes: dict[int, Write] = {}
-        # When replicas got the rows of writes, and those that wait.
+        # When replicas got the rows of writes, and the rows that are pending.
         self.delivered: dict[int, list[float]] = defaultdict(list)
         self.late: list[tuple[float, int, tuple]] = []
-        # The devices that are away, those that a proxy does not reach, those
-        # that are slow, and those that take no record; and the steps that
-        # keep replicators from running.
+        # The devices that are away, that a proxy does not reach, that are
+        # slow, or that reject records; and the steps that keep replicators
+        # from running.
         self.away: list[str] = []
         self.cut: list[tuple[int, str]] = []
         self.slow: list[str] = []
         self.deaf: list[str] = []
         self.lacking: list[Step] = []
-        # From when until when something was away, cut off or lacking, and
-        # lost; when a replica missed something; and when all were repaired.
+        # Begin and end of times when something was away, cut off or missing,
+        # and of those when it was lost; when a replica last missed a request,
+        # -1 if it was repaired since; and when all replicas were repaired.
         self.faults: list[tuple[float, float]] = []
         self.losses: list[tuple[float, float]] = []
         self.missed = -1.0
         self._is_lost = False
-        # The writes that object servers have seen.
+        # The writes that have reached object servers.
         self.reached: set[int] = set()
         self.repairs: list[float] = []
         self.records: list[str] = []
@@ -211,7 +211,7 @@ class World:
         self.memcacheds = [ExpiringMemcached(hub) for _ in self.filters]
 
     def _proxy(self, number: int) -> FakeSwift:
-        """Return a proxy app; the ports that it uses tell its number."""
+        """Return a proxy app, which uses ports with its number."""
         servers = self.swift.servers
         app = FakeSwift(
             servers,
@@ -235,7 +235,7 @@ class World:
     # What the servers do
 
     def is_cut(self, number: int, device: str) -> bool:
-        """Return True if an app does not reach a device."""
+        """Return True if a proxy app does not reach a device."""
         is_cut = (number - 1, device) in self.cut
         if number and (device in self.away or is_cut):
             self.missed = self.hub.now
@@ -243,7 +243,7 @@ class World:
         return False
 
     def answer(self, port: int, method: str, path: str, headers, body):
-        """Answer like a server, which may be slow, or fail for the mover."""
+        """Answer as a server that may be slow, or may fail for the mover."""
         number, kind = divmod(port, 10)
         is_real = number and not self.is_calm
         is_movers = number == MOVER + 1
@@ -286,7 +286,7 @@ class World:
             self._passed[record].send()
 
     def _object(self, call) -> Response:
-        """Answer like object servers, which send rows to containers."""
+        """Answer as object servers, which send rows to containers."""
         name = call.path.rpartition('/')[2]
         at, is_deleted = self.objects.get(name, (0.0, True))
         if call.method == 'HEAD':
@@ -294,7 +294,7 @@ class World:
             return Response(status=404 if is_deleted else 200, headers=headers)
         info = call.infocache.get(INFO_KEY)
         if info and not is_success(info['status']):
-            return Response(status=503)  # Swift refuses it, with 404
+            return Response(status=503)  # Swift itself answers 404
         written = float(
             Timestamp(call.headers.get('X-Timestamp') or Timestamp.now())
         )
@@ -321,7 +321,7 @@ class World:
         return steps[number] if number < len(steps) else Step('PUT', 0, 0)
 
     def _put_row(self, replica, method, path, at, number) -> bool:
-        """Send a row to a replica, and return True if that has taken it."""
+        """Send a row to a replica, and return True if it was accepted."""
         if f'd{replica}' in self.away:
             return False
         headers = {
@@ -359,7 +359,7 @@ class World:
             self._run_daemon()
 
     def _run_daemon(self) -> None:
-        """Settle late rows and strays, after updaters have run."""
+        """Run updaters, and settle late rows and strays."""
         self.swift.update_accounts()
         env = Request.blank('/').environ
         try:
@@ -370,7 +370,10 @@ class World:
             self.note(f'the daemon: {done}')
 
     def _repair(self, is_whole: bool) -> None:
-        """Replicate all databases, or only their metadata, as comes first."""
+        """Replicate all databases, or only their metadata.
+
+        Swift's replicators send metadata first, and then rows.
+        """
         for account, container in self.swift.databases():
             if is_whole:
                 self.swift.replicate(account, container)
@@ -384,7 +387,7 @@ class World:
     # What clients do
 
     def _do(self, number: int, step: Step) -> None:
-        """Take a step of the plan when its moment has come."""
+        """Wait for the moment of a step, and take the step."""
         if step.record:
             self._passed[step.record].wait()
         sleep(step.delay)
@@ -418,7 +421,7 @@ class World:
             {STEP_HEADER: str(number)},
         )
         if resp.status_int == 409:
-            return  # a later write was there already
+            return  # the object already had a later write
         self.writes[number] = Write(
             step.name,
             step.kind,
@@ -512,7 +515,7 @@ class World:
         self._lack(step)
 
     def _places(self, step: Step) -> list[tuple[str, str, int]]:
-        """Return the account, name and replica of what a step is about."""
+        """Return account, name and replica of the databases of a step."""
         accounts = {'root': [ACCOUNT], 'shards': [HIDDEN]}.get(
             step.place, [ACCOUNT, HIDDEN]
         )
@@ -524,7 +527,7 @@ class World:
         ]
 
     def _lack(self, step: Step) -> None:
-        """Let time pass before replicators run."""
+        """Keep replicators from running for the time of a step."""
         what = f'{step.kind}: {step.place} {step.replicas or step.replica}'
         self.note(what)
         began = self.hub.now
@@ -575,7 +578,7 @@ class World:
         sleep(END_SECONDS)
 
     def _attempt(self) -> bool:
-        """Go on with the change; return True if it is over."""
+        """Continue the change; return True if it is over."""
         resharding = self._resharding()
         was_lacking = bool(self.lacking)
         try:
@@ -590,13 +593,13 @@ class World:
             return False
         except ChangeRefusedError as err:
             self.note(f'the change: {err}')
-            # Nothing has changed: no replica may know of the container.
+            # The change has not begun; perhaps no replica has a database.
             sleep(RESTART_SECONDS)
             return not was_lacking
         return True
 
     def run(self) -> History:
-        """Carry the plan out and return what clients have done and seen."""
+        """Carry out the plan and return the history of the clients."""
         self._create()
         numbered = list(enumerate(self.plan.steps))
         for number, step in numbered:
@@ -631,7 +634,7 @@ class World:
     def _create(self) -> None:
         """Create the container, while stale replicas are away.
 
-        Before that, all replicas have had a plain one, without rows.
+        Before that, all replicas have had a plain container without rows.
         """
         stale = [s.replica for s in self.plan.steps if s.kind == 'stale']
         if stale:
@@ -648,7 +651,7 @@ class World:
         assert resp.status_int == status, resp.status
 
     def _calm_down(self) -> None:
-        """Let all that is late arrive, and what failed be repeated."""
+        """Deliver all late rows, repair replicas, and repeat failed writes."""
         self.is_calm = True
         self._repair(is_whole=True)
         self._deliver(float('inf'))
@@ -671,7 +674,7 @@ class World:
             self._check(status == 200, f'proxy {proxy}: {status}')
 
     def _check_end(self) -> None:
-        """Check that the change has ended, and that all shards are there."""
+        """Check that the change has ended, and that all shards exist."""
         metadata = self.swift.broker(ACCOUNT, 'c').metadata
         record, _ = metadata.get(RECORD_HEADER.title(), ('', ''))
         layout = parse_record(record) if record else PLAIN
@@ -685,19 +688,19 @@ class World:
             self._check(self.swift.exists(HIDDEN, name), f'no shard {shard}')
 
     def _check(self, is_so: bool, problem: str) -> None:
-        """Record a problem unless something is so."""
+        """Record a problem if a condition is False."""
         if not is_so:
             now = self.hub.look()
             self.history.failed(Read(problem, now, now, {}, by='at last'))
 
     def _listed(self, number: int, write: Write, settled: float) -> Write:
-        """Return a write with when all databases had its row.
+        """Return a write with the time when all databases had its row.
 
-        :param settled: when they had all rows
+        :param settled: when all databases had all rows
         """
         times = self.delivered[number]
-        # The rows of uploads that began before the last record, and have come
-        # after the last look at the old place, are found afterwards.
+        # Rows of uploads that began before the last record, and that arrived
+        # after the last look at the old place, are found later.
         last = self.record_times[-1]
         is_late = write.began < last + 2 * CACHE_SECONDS
         looked = last - LOOK_SECONDS
@@ -707,7 +710,7 @@ class World:
         faults = self.losses
         if write.is_delete:
             faults = self.faults
-            # The slowest replica takes the tombstone after the answer, or
+            # The slowest replica gets the tombstone after the response, or
             # when it is repaired.
             listed = max(listed, write.ended + 2 * SLOW_SECONDS)
         if any(
@@ -740,9 +743,9 @@ def carry_out(plan: Plan) -> History:
 
 
 def shortened(plan: Plan, most_runs: int) -> Plan:
-    """Return a plan with fewer steps whose history is wrong, too.
+    """Return a plan with fewer steps whose history is still wrong.
 
-    :param most_runs: how often to carry out a plan
+    :param most_runs: how many plans to carry out at most
     """
     runs = 0
 
@@ -757,10 +760,10 @@ def shortened(plan: Plan, most_runs: int) -> Plan:
 
 
 def report(plan: Plan, most_runs: int = 40) -> str:
-    """Return what is wrong with the history of a plan, '' if nothing.
+    """Return a report of the first violation in a plan's history, or ''.
 
-    It has the seed, the shortest plan that was found, and the operations that
-    show the violation.
+    The report has the seed, the shortest plan that was found, and the
+    operations that show the violation.
     """
     if not carry_out(plan).violations():
         return ''

@@ -3,7 +3,7 @@
 
 
 class Clock:
-    """Replaces the module ``time``, or one of its functions.
+    """A replacement for the module ``time`` or one of its functions.
 
     :ivar now: the time in seconds; tests change it
     """

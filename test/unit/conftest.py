@@ -10,8 +10,8 @@ from shardmw.bench import signals
 from shardmw.layout import passes
 from test.unit.fakeswift import FakeSwift, fake_swift
 
-#: Both profiles try the same examples in every run, so that a test fails for
-#: everybody or nobody: `default` a few, so that tests are fast, `ci` more.
+#: Both profiles try the same examples in every run, so that all machines get
+#: the same results. `default` tries few examples, so that tests are fast.
 settings.register_profile(
     'default',
     max_examples=50,
@@ -30,28 +30,28 @@ settings.load_profile(os.environ.get('HYPOTHESIS_PROFILE', 'default'))
 
 @pytest.fixture
 def swift() -> Iterator[FakeSwift]:
-    """Swift's proxy app, with one replica of every container."""
+    """Run Swift's proxy app with one replica of every container."""
     with fake_swift() as swift:
         yield swift
 
 
 @pytest.fixture
 def replicated() -> Iterator[FakeSwift]:
-    """Swift's proxy app, with three replicas of every container."""
+    """Run Swift's proxy app with three replicas of every container."""
     with fake_swift(replicas=3) as swift:
         yield swift
 
 
 @pytest.fixture(autouse=True)
 def _strays_move_at_once(monkeypatch):
-    # Simulated changes and the functional tests wait for as long as it takes.
+    # Only simulated changes and the functional tests need the whole wait.
     monkeypatch.setattr(passes, 'STAY_SECONDS', 0)
 
 
 @pytest.fixture(autouse=True)
 def _signals_as_before():
-    # a command that is tried here has handlers of its own, and Ctrl-C would
-    # fail the test that runs then, and not end them all
+    # A command that is tested installs its own handlers. If they stayed, a
+    # Ctrl-C would fail the current test instead of ending the run.
     before = {each: signal.getsignal(each) for each in signals.ENDING}
     yield
     for each, handler in before.items():

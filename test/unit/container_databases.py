@@ -22,14 +22,14 @@ from shardmw.listing.params import ListingParams
 MAX_REQUEST_LINE = 8192
 LISTING_LIMIT = 10_000
 
-#: A header of requests whose query is in the body of another one.
+#: A header of requests whose query is in the body of a batch.
 IN_BODY = 'X-Test-In-Body'
 
 
 class Database:
-    """A container database of Swift, which lists the names it is filled with.
+    """A container database of Swift.
 
-    :param path: of the file
+    :param path: the folder to create for its file
     """
 
     def __init__(self, path: Path) -> None:
@@ -41,7 +41,7 @@ class Database:
         self.names: list[str] = []
 
     def fill(self, names: Iterable[str], timestamp: float = 1) -> None:
-        """Replace all rows by rows of these names."""
+        """Replace all rows by rows with these names."""
         self.names = list(names)
         with self.broker.get() as conn:
             conn.execute('DELETE FROM object')
@@ -89,18 +89,18 @@ class Database:
 class ContainerServers:
     """A WSGI app that answers GETs of containers.
 
-    :param containers: the databases by ``account/container``
+    :param containers: the databases, by ``account/container``
     """
 
     def __init__(self, containers: dict[str, Database]) -> None:
         self.containers = containers
-        #: Status codes to answer with instead, by ``account/container``.
+        #: Status codes to respond with instead, by ``account/container``.
         self.statuses: dict[str, int] = {}
-        #: Called with ``account/container`` before each answer is looked up.
+        #: Called with ``account/container`` before rows are read.
         self.before: Callable[[str], None] = lambda _container: None
-        #: Called with ``account/container`` after each answer.
+        #: Called with ``account/container`` after rows were read.
         self.after: Callable[[str], None] = lambda _container: None
-        #: What was asked: ``account/container`` and the parameters.
+        #: The requests: ``account/container`` and the parameters.
         self.requests: list[tuple[str, dict[str, str]]] = []
         #: How many rows were returned, by ``account/container``.
         self.returned: Counter[str] = Counter()

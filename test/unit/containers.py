@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sharded containers for the tests of the filter's parts."""
+"""Helpers for tests that need sharded containers."""
 
 from shardmw.backend.containers import (
     RECORD_HEADER,
@@ -12,14 +12,14 @@ from test.unit.fakeswift import ACCOUNT, HIDDEN, FakeSwift
 
 CONTAINER = '/v1/AUTH_test/c'
 
-#: Ids of layouts, from the first to the last.
+#: Ids of layouts, in the order of their times.
 OLD_ID, NEW_ID = id_of_time(1_700_000_000), id_of_time(1_700_003_600)
 
 
 def create(
     swift: FakeSwift, filter_app, shards: int, name: str = 'c', depth: int = 0
 ) -> None:
-    """Create a sharded container like a client and forget the requests."""
+    """Create a sharded container as a client, and forget the requests."""
     headers = {SHARD_COUNT_HEADER: str(shards)}
     if depth:
         headers[SHARD_DEPTH_HEADER] = str(depth)
@@ -29,7 +29,7 @@ def create(
 
 
 def forget_requests(swift: FakeSwift) -> None:
-    """Forget the requests that were sent before what a test is about."""
+    """Forget the requests that were recorded while a test was prepared."""
     swift.calls.clear()
     swift.servers.asked.clear()
 
@@ -58,5 +58,5 @@ def shard_for(swift: FakeSwift, obj: str, name: str = 'c') -> str:
 def put_sharded_row(
     swift: FakeSwift, obj: str, name: str = 'c', **row
 ) -> None:
-    """Write the row of an object where it belongs."""
+    """Write the row of an object to its shard."""
     swift.put_row(f'/{HIDDEN}/{shard_for(swift, obj, name)}/{obj}', **row)

@@ -2,13 +2,13 @@
 """Swift in one process, for unit tests of the filter.
 
 :class:`FakeSwift` is Swift's own proxy app. Its requests reach Swift's own
-account and container servers without a network, so that roots, backing
-containers, listings and tombstones are real databases. Objects do not exist:
-requests for objects get the answers that a test has registered, or a good one.
+account and container servers without a network, so roots and backing
+containers are real databases. Objects do not exist: requests for objects get
+the response that a test has registered, or a successful one.
 
 Every request that reaches the proxy app is recorded. A test can register
-answers that take the place of the real ones, and can have something happen
-before a request.
+responses that replace the real ones, and functions that are called before a
+request.
 """
 
 import json
@@ -60,7 +60,7 @@ PARTITION = 1
 
 SHARED_MEMORY = '/dev/shm'
 
-#: The storage policies by index. The last one takes no new containers.
+#: The storage policies by index. The last one is deprecated.
 POLICY_NAMES = ('gold', 'silver', 'retired')
 RETIRED = 2
 
@@ -98,12 +98,12 @@ class Call(NamedTuple):
 
 
 class Logger:
-    """The filter's logger, and what gets its metrics.
+    """The filter's logger, which also records its metrics.
 
     :ivar lines: the warnings and errors
     :ivar counts: the metrics by dotted name: the sum of a counter, otherwise
-                  how many times one was sent
-    :ivar metrics: sends metrics to this
+                  how many times the metric was sent
+    :ivar metrics: the metrics to give to the filter
     """
 
     def __init__(self) -> None:
@@ -122,9 +122,9 @@ class Logger:
 
 
 class Memcached:
-    """Memcached as Swift's client shows it; nothing expires.
+    """A replacement for Swift's memcached client, in which nothing expires.
 
-    :ivar values: what is kept, by key
+    :ivar values: the stored values by key
     """
 
     def __init__(self) -> None:
@@ -154,9 +154,9 @@ class Memcached:
 
 
 class Ring:
-    """Has everything on the same devices.
+    """A ring that has everything on the same devices.
 
-    :param port: the port of the servers, which tells their kind
+    :param port: the port of the servers, which depends on their kind
     """
 
     def __init__(self, port: int, replicas: int) -> None:
@@ -172,7 +172,7 @@ class Ring:
             }
             for i in range(replicas)
         ]
-        # A device that was removed from a ring leaves a gap.
+        # A gap, as a device leaves that was removed from a ring.
         self.devs = [None, *self.nodes]
 
     def get_nodes(self, _account, _container=None, _obj=None):
@@ -252,9 +252,9 @@ class Connection:
 
 
 class FilteredServers:
-    """Container servers of which some have the filter shardmw-container.
+    """Container servers, some of them with the filter shardmw-container.
 
-    :param server: answers for all replicas
+    :param server: the container server of all replicas
     :param filtered: the replicas with the filter
     """
 
@@ -306,23 +306,23 @@ class Servers:
         }
 
     def count_updates(self, count: int, seconds_ago: float = 0) -> None:
-        """Have the object server count updates that it has to deliver."""
+        """Have the object server report a number of pending updates."""
         counted = time.time() - seconds_ago
         counts = {'async_pending': count, 'async_pending_last': counted}
         (self.folder / RECON_OBJECT_FILE).write_text(json.dumps(counts))
 
     def remove_recon(self) -> None:
-        """Take the filter recon out of the object server's pipeline."""
+        """Remove the filter recon from the object server's pipeline."""
         self.apps[self.OBJECT_PORT] = Response(status=400)
 
     def put_filter(self, replicas: Iterable[int]) -> None:
-        """Put the filter in front of container servers."""
+        """Put the filter in front of the container servers of replicas."""
         self.apps[self.CONTAINER_PORT] = FilteredServers(
             self.apps[self.CONTAINER_PORT], replicas
         )
 
     def before(self, path: str, event: Callable) -> None:
-        """Have something happen before the next request to a container.
+        """Call a function before the next request to a container.
 
         :param path: ``/account/container``
         """
@@ -331,7 +331,7 @@ class Servers:
     def answer(
         self, port: int, method: str, path: str, headers: list, body: bytes
     ) -> ServerResponse:
-        """Return what a server answers to a request."""
+        """Return the response of a server to a request."""
         if port == self.OBJECT_PORT:
             return self._call(port, method, path, headers, body)
         _, device, _, rest = unquote(path).partition('?')[0].split('/', 3)
@@ -355,9 +355,9 @@ class Servers:
 class FakeSwift(Application):
     """Swift's proxy app in front of :class:`Servers`.
 
-    :ivar calls: the requests that reached the app, in their order
+    :ivar calls: the requests that reached the app, in order
     :ivar servers: the servers
-    :ivar memcached: what :meth:`send` gives to requests
+    :ivar memcached: the memcached client in the requests of :meth:`send`
     :cvar current: the app of the pipeline that is being loaded
     """
 
@@ -375,7 +375,7 @@ class FakeSwift(Application):
             account_ring=Ring(servers.ACCOUNT_PORT, replicas),
             container_ring=Ring(servers.CONTAINER_PORT, replicas),
         )
-        # Replicas are asked in the ring's order.
+        # Requests go to replicas in the ring's order.
         self.sort_nodes = lambda nodes, policy=None: nodes
         self.servers = servers
         self.memcached = Memcached()
@@ -399,7 +399,7 @@ class FakeSwift(Application):
         return app(env, start_response)
 
     def answer_object(self, call: Call) -> Response:
-        """Return the answer to a request for an object."""
+        """Return the response to a request for an object."""
         return Response(status=OBJECT_STATUSES.get(call.method, 200))
 
     def register(
@@ -410,23 +410,23 @@ class FakeSwift(Application):
         headers: dict | None = None,
         body: bytes = b'',
     ) -> None:
-        """Answer requests like this from now on."""
+        """Replace the response to requests with this method and path."""
         self._answers[method, path] = status, headers or {}, body
 
     def unregister(self, method: str, path: str) -> None:
-        """Answer requests like this as usual again."""
+        """Undo :meth:`register`."""
         del self._answers[method, path]
 
     def before(self, method: str, path: str, event: Callable) -> None:
-        """Have something happen before the next request like this."""
+        """Call a function before the next request of this kind."""
         self._events.append((method, path, False, event))
 
     def before_any(self, method: str, prefix: str, event: Callable) -> None:
-        """Have something happen before a request with such a path."""
+        """Call a function before the next request whose path begins so."""
         self._events.append((method, prefix, True, event))
 
     def _happen(self, call: Call) -> None:
-        """Have happen what a test wants before this call."""
+        """Call the function that a test has registered for this call."""
         for each in self._events:
             method, path, is_prefix, event = each
             is_path = call.path == path
@@ -457,7 +457,7 @@ class FakeSwift(Application):
         """Send a client's request to an app, such as the filter.
 
         :param path: the unquoted path
-        :param env: what other filters have put into the environment
+        :param env: values that other filters have put into the environment
         """
         environ = {
             'REQUEST_METHOD': method,
@@ -481,7 +481,7 @@ class FakeSwift(Application):
         body: bytes = b'',
         replicas: list[int] | None = None,
     ) -> list[ServerResponse]:
-        """Send a request to the container servers, whatever is away.
+        """Send a request to the container servers, even those that are away.
 
         :param path: the unquoted path without the API version
         :param replicas: the indices of devices; all by default
@@ -544,21 +544,21 @@ class FakeSwift(Application):
         )
 
     def lose(self, account: str, container: str, replica: int) -> None:
-        """Remove a replica of a container, as if its disk were a new one."""
+        """Remove a replica of a container, as if its disk were new."""
         broker = self.broker(account, container, replica)
         shutil.rmtree(Path(broker.db_file).parent)
 
     def take_away(self, account: str, container: str, replica: int) -> None:
-        """Put a replica of a container where no proxy looks for it."""
+        """Move a replica of a container to where no proxy looks for it."""
         primary, handoff = self._folders(account, container, replica)
         if primary.exists():
             handoff.parent.mkdir(parents=True, exist_ok=True)
             primary.rename(handoff)
 
     def bring_back(self, account: str, container: str, replica: int) -> None:
-        """Bring a replica of a container back to its primary.
+        """Move a replica of a container back to its primary.
 
-        If that has a new database meanwhile, they are merged.
+        If the primary has a new database by then, both are merged.
         """
         primary, handoff = self._folders(account, container, replica)
         if not handoff.exists():
@@ -577,7 +577,7 @@ class FakeSwift(Application):
     def _folders(
         self, account: str, container: str, replica: int
     ) -> tuple[Path, Path]:
-        """Return the folders of a replica at its primary and elsewhere."""
+        """Return the folders of a replica on its primary and on a handoff."""
         broker = self.broker(account, container, replica)
         primary = Path(broker.db_file).parent
         device = self.servers.folder / f'd{replica}'
@@ -591,7 +591,7 @@ class FakeSwift(Application):
         shutil.rmtree(Path(broker.db_file).parent)
 
     def replicate(self, account: str, container: str) -> None:
-        """Bring the replicas of a container together, like a replicator."""
+        """Replicate all databases of a container."""
         replicas = range(self.container_ring.replica_count)
         brokers = [self.broker(account, container, i) for i in replicas]
         sources = [each for each in brokers if Path(each.db_file).exists()]
@@ -601,9 +601,9 @@ class FakeSwift(Application):
                     _merge(source, target)
 
     def replicate_metadata(self, account: str, container: str) -> None:
-        """Bring the metadata of replicas together, as comes before rows.
+        """Replicate only the metadata of a container.
 
-        A replica without a database gets a whole one.
+        A replica without a database gets a complete one.
         """
         replicas = range(self.container_ring.replica_count)
         brokers = [self.broker(account, container, i) for i in replicas]
@@ -636,10 +636,10 @@ class FakeSwift(Application):
         headers: dict | None = None,
         replicas: list[int] | None = None,
     ) -> None:
-        """Put a container as a proxy without the filter would.
+        """Create a container as a proxy without the filter does.
 
         :param path: ``/account/container``
-        :param headers: with its metadata
+        :param headers: its metadata
         """
         for answer in self.direct('PUT', path, headers, replicas=replicas):
             assert answer.status in (201, 202), answer.status
@@ -660,7 +660,7 @@ class FakeSwift(Application):
         return [row['name'] for row in json.loads(resp.body or b'[]')]
 
     def update_accounts(self) -> None:
-        """Report the figures of all containers, like a container updater."""
+        """Report the sums of all containers, as a container updater does."""
         for broker in self._brokers():
             self._report(broker)
 
@@ -670,7 +670,7 @@ class FakeSwift(Application):
         return sorted((info['account'], info['container']) for info in infos)
 
     def _brokers(self) -> list[ContainerBroker]:
-        """Return a database of each container, of the first replica."""
+        """Return one database of each container, of the first replica."""
         files = self.servers.folder.glob('d*/containers/*/*/*/*.db')
         first: dict[str, Path] = {}
         for each in sorted(files):
@@ -678,7 +678,7 @@ class FakeSwift(Application):
         return [ContainerBroker(str(each)) for each in first.values()]
 
     def update_account(self, account: str, container: str) -> None:
-        """Report the figures of one container."""
+        """Report the sums of one container to its account."""
         self._report(self.broker(account, container))
 
     def _report(self, broker: ContainerBroker) -> None:
@@ -707,7 +707,7 @@ class FakeSwift(Application):
 
 
 def _merge(source: ContainerBroker, target: ContainerBroker) -> None:
-    """Bring what a database has into another one, like a replicator."""
+    """Merge a database into another one, as a replicator does."""
     info = source.get_info()
     if not Path(target.db_file).exists():
         policy_index = info['storage_policy_index']
@@ -727,7 +727,7 @@ def _merge_metadata(source: ContainerBroker, target: ContainerBroker) -> None:
 def fake_swift(replicas: int = 1, **conf: str) -> Iterator[FakeSwift]:
     """Run a :class:`FakeSwift`.
 
-    :param replicas: of accounts and containers, a device each
+    :param replicas: the replicas of accounts and containers, a device each
     :param conf: options of the proxy app
     """
     with folder_in_memory() as folder, _running(folder, replicas, conf) as app:
@@ -736,7 +736,7 @@ def fake_swift(replicas: int = 1, **conf: str) -> Iterator[FakeSwift]:
 
 @contextmanager
 def folder_in_memory() -> Iterator[Path]:
-    """Make a folder for databases, in memory if the system has room there."""
+    """Make a folder for databases, in memory if possible."""
     memory = SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK) else None
     with tempfile.TemporaryDirectory(dir=memory) as folder:
         yield Path(folder)
@@ -781,7 +781,7 @@ def _running(
 
 
 def filtered(swift: FakeSwift, **conf: str) -> ShardMiddleware:
-    """Return the filter before the proxy app.
+    """Return the filter, in front of the proxy app.
 
     :param conf: options of the filter
     """
@@ -792,8 +792,8 @@ def filtered(swift: FakeSwift, **conf: str) -> ShardMiddleware:
 def loaded(swift: FakeSwift, filters: list[str], **conf: str) -> Callable:
     """Load a proxy's pipeline as Swift does, and return its first filter.
 
-    :param filters: the names of Swift's filters, left of this one
-    :param conf: options of this filter
+    :param filters: the names of Swift's filters to the left of shardmw
+    :param conf: options of shardmw
     """
     entry_points = {name: f'use = egg:swift#{name}' for name in filters}
     options = [f'{name} = {value}' for name, value in conf.items()]

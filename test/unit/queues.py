@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A queue model of a container server, on which rows are merged.
 
-A server has some processes. The system gives each request to one of them by
-chance, which works on its requests in the order in which they came. Clients'
-requests come at random times (Poisson), and take a random time (exponential);
-a merge takes a random time for the disk, and one for each row.
+A server has several processes. Each request goes to one of them at random, and
+a process serves its requests in the order of their arrival. Clients' requests
+arrive at random times (Poisson) and take a random time (exponential). A merge
+takes a random time for the disk and a constant time for each row.
 """
 
 import heapq
@@ -13,27 +13,27 @@ from collections.abc import Callable, Sequence
 
 from shardmw.backend.throttle import Sent, Window
 
-#: How long a client's request takes on average, a merge at least and at most,
-#: and a row of a merge.
+#: How long a client's request takes on average, a merge takes on the disk at
+#: least and at most, and each row of a merge takes.
 CLIENT_SECONDS = 0.004
 MERGE_SECONDS = 0.003, 0.004
 ROW_SECONDS = 0.00004
 
 
 class Server:
-    """A container server that clients use, and a mover of rows.
+    """A container server that clients and the mover use.
 
-    :param seed: of all that is random
-    :param processes: how many processes the server has
-    :param load: returns the part of the processes' time that clients need, at
+    :param seed: the seed of all random numbers
+    :param processes: the number of processes of the server
+    :param load: returns the share of the processes' time that clients need at
                  a time in seconds
-    :param merge_seconds: the least and the most that a merge takes for the
-                          disk, for each of its devices
+    :param merge_seconds: the least and the most time that a merge takes on the
+                          disk, for each device
     :param senders: how many requests the mover has to send at any time
     :param replicas: how many replicas of a place the server has
     :ivar now: the time in seconds
-    :ivar waits: when a client's request came, and how long it waited
-    :ivar merges: when a merge ended, and how many rows it had
+    :ivar waits: the arrival and the waiting time of clients' requests
+    :ivar merges: when each merge ended, and how many rows it had
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Server:
         self._count = 0
 
     def run(self, seconds: float) -> None:
-        """Let the time pass up to an end."""
+        """Run the model up to a time."""
         self._later(0, self._client_comes)
         for _ in range(self._senders):
             self._later(0, self._send)
@@ -68,12 +68,12 @@ class Server:
             act()
 
     def rate(self, begin: float, end: float) -> float:
-        """Return how many rows were merged a second during a time."""
+        """Return how many rows were merged per second in an interval."""
         rows = (rows for at, rows in self.merges if begin <= at < end)
         return sum(rows) / (end - begin)
 
     def wait(self, share: float, begin: float, end: float) -> float:
-        """Return the wait that a share of clients' requests did not exceed."""
+        """Return the quantile of the waiting times of clients' requests."""
         waits = sorted(w for at, w in self.waits if begin <= at < end)
         return waits[int(share * len(waits))]
 
@@ -82,7 +82,7 @@ class Server:
         heapq.heappush(self._events, (self.now + seconds, self._count, act))
 
     def _serve(self, seconds: float) -> float:
-        """Give a request to a process; return when it will be answered."""
+        """Give a request to a process; return when it is answered."""
         process = self._random.randrange(len(self._free))
         start = max(self.now, self._free[process])
         self._free[process] = start + seconds

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Simulated time: one scheduler of green threads that a seed decides.
+"""Simulated time: a scheduler of green threads that depends only on a seed.
 
-While time is simulated, a hub of Eventlet owns the clock and the order of all
-green threads, those of Swift included. It never waits: when no thread can go
-on, the clock jumps to the next one that is due. Threads that are due at the
-same time go on in an order drawn by one random generator. So the same seed
-repeats the same run, and waits cost nothing.
+While time is simulated, a hub of Eventlet controls the clock and the order of
+all green threads, including those of Swift. It never waits: when no thread can
+run, the clock jumps to the time when the next one is due. Threads that are due
+at the same time run in a random order, drawn by one generator. So the same
+seed repeats the same run, and waits take no real time.
 """
 
 import gc
@@ -22,11 +22,11 @@ from eventlet.hubs.hub import BaseHub
 #: When simulated time begins, in seconds since 1970.
 STARTED = 1_800_000_000
 
-#: Among so many seconds the order of threads is random.
+#: Threads that are due within this time of each other run in a random order.
 JITTER_SECONDS = 0.004
 
-#: How far a look at the clock moves it, so that no two looks show the same
-#: time. Swift's timestamps have ticks of 0.00001 s.
+#: How far each read of the clock advances it, so that no two reads return the
+#: same time. Swift's timestamps have ticks of 0.00001 s.
 TICK_SECONDS = 0.00002
 
 #: The modules of Swift that have imported the function `time`.
@@ -41,7 +41,7 @@ WITH_SETS = ('eventlet.event', 'eventlet.greenpool', 'eventlet.queue')
 
 
 class OrderedSet(dict):
-    """A set whose order is not that of addresses in memory."""
+    """A set whose order does not depend on addresses in memory."""
 
     def add(self, item) -> None:
         self[item] = True
@@ -56,11 +56,11 @@ class OrderedSet(dict):
 
 
 class Deadlock(AssertionError):
-    """No green thread can ever go on."""
+    """Raised if no green thread can ever run again."""
 
 
 class SimulatedHub(BaseHub):
-    """Owns the simulated clock and the order of green threads.
+    """The hub that controls the simulated clock and the order of threads.
 
     :ivar now: the simulated seconds since the start
     """
@@ -71,7 +71,7 @@ class SimulatedHub(BaseHub):
         super().__init__(clock=lambda: self.now)
 
     def look(self) -> float:
-        """Return the time, later than any look before."""
+        """Advance the clock by a tick, and return the time."""
         self.now += TICK_SECONDS
         return self.now
 
@@ -85,7 +85,7 @@ class SimulatedHub(BaseHub):
         raise RuntimeError('simulated servers have no sockets')
 
     def wait(self, seconds: float | None = None) -> None:
-        """Let time pass, up to the next timer."""
+        """Advance the clock to the next timer."""
         if not (self.timers or self.next_timers):
             raise Deadlock('no green thread can go on')
         self.now += seconds or 0
@@ -93,7 +93,7 @@ class SimulatedHub(BaseHub):
 
 @contextmanager
 def simulated_time(seed: object) -> Iterator[SimulatedHub]:
-    """Have all green threads of this thread run in simulated time."""
+    """Run all green threads of this thread in simulated time."""
     former = hubs.get_hub()
     hub = hubs._threadlocal.hub = SimulatedHub(seed)
     state = random.getstate()
@@ -102,7 +102,7 @@ def simulated_time(seed: object) -> Iterator[SimulatedHub]:
     def seconds_since_1970() -> float:
         return STARTED + hub.look()
 
-    # Collecting garbage runs finalizers at times that no seed decides.
+    # Garbage collection runs finalizers at times that do not depend on a seed.
     was_enabled = gc.isenabled()
     gc.disable()
     patches = [

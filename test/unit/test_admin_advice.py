@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which containers are too full, and what would mend them."""
+"""Tests of which containers are too full, and of the advice for them."""
 
 import pytest
 from hypothesis import given
@@ -41,7 +41,7 @@ def test_the_advised_count_is_the_least_power_of_two_that_leaves_room(
     ('fullest', 'found'),
     [(79, []), (80, [False]), (100, [False]), (101, [True])],
 )
-def test_a_container_is_found_from_four_fifths_of_the_limit_on(fullest, found):
+def test_a_container_is_reported_from_four_fifths_of_the_limit(fullest, found):
     findings = findings_among([listed(0, fullest, fullest)], 100)
     assert [each.is_over for each in findings] == found
 
@@ -96,7 +96,7 @@ def test_a_container_is_uneven_because_of_its_depth(depth, fullest, is_uneven):
         (1, 0, 0, 1),
     ],
 )
-def test_a_count_suits_until_a_database_is_full_or_most_are_not_needed(
+def test_a_count_is_suitable_unless_a_database_is_full_or_most_are_not_needed(
     shards, objects, fullest, suitable
 ):
     container = listed(shards, objects, fullest)
@@ -104,7 +104,9 @@ def test_a_count_suits_until_a_database_is_full_or_most_are_not_needed(
 
 
 @given(st.integers(0, SHARD_COUNT_LIMIT), rows, limits)
-def test_a_suitable_count_suits(shards, objects, limit):
+def test_a_suitable_count_stays_suitable_with_that_count(
+    shards, objects, limit
+):
     fullest = -(-objects // max(1, shards))
     container = listed(shards, objects, fullest)
     suitable = suitable_shards(container, limit, SHARD_COUNT_LIMIT)

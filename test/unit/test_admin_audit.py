@@ -57,7 +57,7 @@ def auditor(swift) -> Audit:
 
 @pytest.fixture
 def late(swift) -> Problem:
-    """A plain container with a row in a shard that it had once."""
+    """A plain container with a row in a shard of an earlier layout."""
     swift.put_container(f'/{ACCOUNT}/late')
     swift.put_container(f'/{HIDDEN}/{LATE}')
     swift.put_row(f'/{HIDDEN}/{LATE}/o')
@@ -69,7 +69,7 @@ def test_of_an_account_finds_late_rows_of_plain_containers(auditor, late):
     assert auditor.look(None) == [late]
 
 
-def test_of_an_account_mends_late_rows_of_plain_containers(
+def test_repair_of_an_account_mends_late_rows_of_plain_containers(
     swift, auditor, late
 ):
     auditor.repair_all([late])
@@ -94,7 +94,9 @@ def test_of_an_account_goes_on_after_a_container_that_cannot_be_read(
     assert first.reason.startswith('version None')
 
 
-def test_of_an_account_mends_the_others(swift, auditor, late, damaged):
+def test_repair_goes_on_after_a_container_that_cannot_be_read(
+    swift, auditor, late, damaged
+):
     (failure,) = auditor.repair_all([damaged, late])
     assert failure == damaged
     assert failure.reason.startswith('version None')
@@ -102,7 +104,7 @@ def test_of_an_account_mends_the_others(swift, auditor, late, damaged):
     assert auditor.look(None) == [damaged]
 
 
-def test_keeps_what_it_found_before_a_server_failed(
+def test_an_audit_keeps_what_it_found_before_a_server_failed(
     auditor, late, monkeypatch
 ):
     def logical(*_args):
@@ -121,7 +123,7 @@ class TestLostShard:
 
     @pytest.fixture
     def name(self, swift) -> str:
-        """The name of the shard that had the row ``o``."""
+        """Return the name of the shard that had the row ``o``."""
         create(swift, filtered(swift), 2)
         put_sharded_row(swift, 'o')
         swift.update_accounts()
@@ -167,7 +169,7 @@ class TestLostShard:
             *(True, False, False)
         ]
 
-    def test_is_none_if_one_server_has_it(self, swift, accepting, name):
+    def test_is_not_lost_if_one_server_has_it(self, swift, accepting, name):
         for replica in (1, 2):
             swift.lose(HIDDEN, name, replica)
         assert accepting.look('c') == []
@@ -184,7 +186,7 @@ class TestLostShard:
 
 
 class TestGhost:
-    """The row of an object that is gone, in a plain container."""
+    """The row of an object that does not exist, in a plain container."""
 
     @pytest.fixture
     def auditor(self, swift) -> Audit:
@@ -234,7 +236,7 @@ def put_deleted(swift, headers: dict) -> str:
 
 
 class TestLongName:
-    """A deleted container whose name is cut in the names of its shards."""
+    """A deleted container whose name is truncated in its shards' names."""
 
     @pytest.fixture
     def left(self, swift) -> Problem:
@@ -251,8 +253,8 @@ class TestLongName:
         assert list(swift.rows(ACCOUNT, LONG)) == ['o']
 
 
-class TestReasons:
-    """Why a repair leaves a problem."""
+class TestReason:
+    """The reason why a repair leaves a problem."""
 
     def reason(self, auditor, problem: Problem, *failures: Problem) -> str:
         (left,) = auditor.with_reasons([problem], list(failures))
@@ -263,7 +265,7 @@ class TestReasons:
         create(swift, filtered(swift), 2)
         return Problem(STRAY, 'c', 'o')
 
-    def test_is_the_one_that_was_found_with_it(self, auditor):
+    def test_is_the_one_that_the_audit_found(self, auditor):
         problem = Problem(NO_OBJECT, 'c', 'o', 'known')
         assert self.reason(auditor, problem) == 'known'
 
@@ -284,25 +286,25 @@ class TestReasons:
         assert self.reason(auditor, problem) == SYNCS
         assert self.reason(auditor, stray) != SYNCS
 
-    def test_is_a_report_that_is_due(self, swift, auditor, late):
+    def test_is_a_report_that_has_not_been_sent_yet(
+        self, swift, auditor, late
+    ):
         auditor.repair_all([late])
         assert self.reason(auditor, late) == NOT_REPORTED
 
-    def test_is_a_name_that_no_server_tells(self, swift, auditor):
+    def test_is_a_name_that_no_server_knows(self, swift, auditor):
         put_deleted(swift, {})
         (problem,) = auditor.look(None)
         assert problem.container == backing_base(LONG)
         assert self.reason(auditor, problem) == NAME_IS_CUT
 
-    def test_is_that_it_was_not_done_yet_if_nothing_is_in_the_way(
+    def test_is_that_the_repair_is_pending_if_nothing_prevents_it(
         self, auditor, stray
     ):
         assert self.reason(auditor, stray) == NOT_YET
 
 
-def test_names_a_change_that_keeps_a_container_from_being_audited(
-    swift, auditor
-):
+def test_an_audit_names_a_change_that_is_under_way(swift, auditor):
     layout = Layout(OLD_ID, 0).announced(4, time.time())
     record = {RECORD_HEADER: layout.to_record()}
     swift.put_container(f'/{ACCOUNT}/c', record)
@@ -313,11 +315,11 @@ def test_names_a_change_that_keeps_a_container_from_being_audited(
 class TestMended:
     STRAYS = [Problem(STRAY, 'c', 'o'), Problem(STRAY, 'd', 'o')]
 
-    def test_is_what_is_not_found_any_more(self):
+    def test_has_the_problems_that_are_not_found_any_more(self):
         assert mended(self.STRAYS, []) == set(self.STRAYS)
         assert mended(self.STRAYS, self.STRAYS[:1]) == {self.STRAYS[1]}
 
-    def test_is_nothing_of_a_container_that_could_not_be_audited(self):
+    def test_has_no_problems_of_a_container_that_could_not_be_audited(self):
         left = [Problem(FAILED, 'c', '', 'the root answered 503')]
         assert mended(self.STRAYS, left) == {self.STRAYS[1]}
 

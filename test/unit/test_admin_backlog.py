@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Test what object servers tell of updates that they have to deliver."""
+"""Tests of what object servers report about pending updates."""
 
 import json
 
@@ -36,7 +36,7 @@ def counts(count: object, counted: object = 1000) -> bytes:
         (400, b'', 0, 'has no filter recon: it answers 400'),
     ],
 )
-def test_only_a_new_count_of_none_is_no_problem(
+def test_only_a_recent_count_of_0_is_no_problem(
     status, body, seconds, problem
 ):
     found = problem_of(status, body, 1000 + seconds)

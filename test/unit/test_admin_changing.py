@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The progress that a command prints while it changes a layout."""
+"""The progress that a command prints during a change of layout."""
 
 import pytest
 
@@ -11,7 +11,7 @@ INTERVAL = REPORT_SECONDS[1]
 
 
 class Report:
-    """Test what is printed of a change, as time passes."""
+    """A printer of progress, and a clock that tests advance."""
 
     def __init__(self, capsys, monkeypatch) -> None:
         self._capsys = capsys

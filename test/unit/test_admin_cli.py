@@ -33,7 +33,7 @@ AT_ONCE = ('--settle-seconds', '0', '--info-cache-seconds', '0')
 
 @pytest.fixture
 def admin(swift, monkeypatch) -> Callable[..., Result]:
-    """Runs the command: ``admin('list')``."""
+    """Return a function that runs the command: ``admin('list')``."""
     monkeypatch.setattr(cli, '_open', lambda *_args: SwiftCluster(swift))
     return lambda *arguments, **options: CliRunner().invoke(
         cli.main, arguments, **options
@@ -52,7 +52,7 @@ class TestAudit:
 
     @pytest.fixture
     def lost(self, swift) -> str:
-        """The name of a lost shard of the container `c`."""
+        """Lose a shard of the container `c`; return its name."""
         create(swift, filtered(swift), 2)
         name = backing(swift, 1)
         swift.lose(HIDDEN, name, 0)
@@ -203,14 +203,14 @@ class TestReshard:
 
     @pytest.fixture
     def reshard(self, admin) -> Callable[..., Result]:
-        """Changes `c`: ``reshard('2')``."""
+        """Return a function that changes `c`: ``reshard('2')``."""
         return lambda *arguments: admin(
             'reshard', f'{ACCOUNT}/c', *arguments, *AT_ONCE
         )
 
     @pytest.fixture
     def during_the_move(self, monkeypatch) -> Callable[[Callable], None]:
-        """Has something happen when rows begin to move."""
+        """Return a function that sets what happens when rows begin to move."""
         look_through = Resharding._look_through
 
         def have_happen(event: Callable[[Resharding], None]) -> None:
@@ -352,7 +352,7 @@ class TestStatusOfAChange:
     def test_that_no_process_works_on_says_so(self, admin, change):
         assert self.cells(admin('status'))['progress'] == 'none yet'
 
-    def test_that_waits_says_for_what_and_how_far_it_is(self, admin, change):
+    def test_that_waits_says_why_and_how_far_it_is(self, admin, change):
         def fail(*_args) -> None:
             change.progress.moved = 7
             raise BackendError(None, 503, 'a server is down')
@@ -403,7 +403,7 @@ class TestWithoutTheFilter:
             'status',
         ],
     )
-    def test_a_command_is_refused_with_a_line(self, admin, command):
+    def test_a_command_is_refused_with_one_line(self, admin, command):
         ran = admin(*command.split())
         assert ran.exit_code == 1
         (line,) = ran.stderr.splitlines()
@@ -430,7 +430,7 @@ class TestConfiguration:
             '[app:container-server]\nuse = egg:swift#container',
         ],
     )
-    def test_that_is_wrong_is_told_in_a_line(
+    def test_that_is_wrong_is_reported_in_one_line(
         self, tmp_path, monkeypatch, text
     ):
         monkeypatch.chdir(tmp_path)
@@ -442,7 +442,9 @@ class TestConfiguration:
             assert 'relative' not in str(raised.value)
 
     @pytest.mark.parametrize('content', [b'garbage', b'', b'\x1f\x8b\x08'])
-    def test_a_damaged_ring_is_told_in_a_line(self, tmp_path, content):
+    def test_with_a_damaged_ring_is_reported_in_one_line(
+        self, tmp_path, content
+    ):
         ring = tmp_path / 'container.ring.gz'
         ring.write_bytes(content)
         conf = tmp_path / 'internal-client.conf'
@@ -459,7 +461,7 @@ class TestConfiguration:
         'option',
         ['--info-cache-seconds', '--settle-seconds', '--sync-seconds'],
     )
-    def test_takes_only_times_that_pass(self, admin, option, value):
+    def test_takes_only_finite_times(self, admin, option, value):
         for command in (['reshard', 'a/c', '2'], ['cancel', 'a/c']):
             ran = admin(*command, option, value)
             assert ran.exit_code == 2
@@ -479,7 +481,9 @@ class TestConfiguration:
             '[swift-constraints]\nmax_file_size = many',
         ],
     )
-    def test_a_wrong_swift_conf_is_told_in_a_line(self, tmp_path, text):
+    def test_with_a_wrong_swift_conf_is_reported_in_one_line(
+        self, tmp_path, text
+    ):
         (tmp_path / 'swift.conf').write_text(text)
         ran = subprocess.run(
             [sys.executable, '-c', COMMAND]

@@ -6,7 +6,7 @@ from shardmw.paths import Path
 from test.unit.fakeswift import ACCOUNT
 
 
-def test_what_swift_caches_in_a_request_is_not_kept_for_the_next(swift):
+def test_info_cached_in_one_request_is_not_used_by_the_next(swift):
     cluster = SwiftCluster(swift)
     backend = cluster.backend
     # Each write of a layout record does this.

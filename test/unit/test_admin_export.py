@@ -30,13 +30,13 @@ LAYOUTS = {
 
 @pytest.fixture(autouse=True)
 def small_pages(monkeypatch) -> None:
-    """Read few rows at a time, as of containers with millions."""
+    """Read few rows at a time, as if containers had millions."""
     monkeypatch.setattr(constraints, 'CONTAINER_LISTING_LIMIT', 3)
     monkeypatch.setattr(export, 'ROWS_IN_MEMORY', 20)
 
 
 class Database:
-    """The places of one container's rows in a layout."""
+    """The places of a container's rows in a layout."""
 
     def __init__(self, swift, layout: Layout | None) -> None:
         self.swift = swift
@@ -53,11 +53,11 @@ class Database:
                 swift.put_container(f'/{HIDDEN}/{backing}')
 
     def put(self, name: str, where: tuple[str, int | None]) -> None:
-        """Put a row where a layout has it."""
+        """Put a row into its place in a layout."""
         self.swift.put_row(self._path(name, where))
 
     def move(self, name: str) -> None:
-        """Move a row as a change of layout does."""
+        """Move a row to its new place, as a change of layout does."""
         self.put(name, self.new)
         self.swift.direct('DELETE', self._path(name, self.former))
 
@@ -75,7 +75,7 @@ class Database:
 
 
 @pytest.mark.parametrize('layout', LAYOUTS.values(), ids=LAYOUTS)
-def test_has_each_name_once_wherever_its_rows_are(swift, layout):
+def test_an_export_has_each_name_once_wherever_its_rows_are(swift, layout):
     database = Database(swift, layout)
     for i, name in enumerate(NAMES):
         if i % 3:
@@ -91,8 +91,10 @@ def test_has_each_name_once_wherever_its_rows_are(swift, layout):
 
 @pytest.mark.parametrize('order', [1, -1], ids=['ahead', 'from behind'])
 @pytest.mark.parametrize('layout', list(LAYOUTS.values())[3:])
-def test_has_rows_that_move_as_it_reads(swift, monkeypatch, layout, order):
-    """Move a row whenever one has been read."""
+def test_an_export_has_rows_that_move_while_it_reads(
+    swift, monkeypatch, layout, order
+):
+    """Each time a row is read, another row moves."""
     database = Database(swift, layout)
     for name in NAMES:
         database.put(name, database.former)
@@ -111,7 +113,7 @@ def test_has_rows_that_move_as_it_reads(swift, monkeypatch, layout, order):
 
 
 @pytest.mark.parametrize('layout', LAYOUTS.values(), ids=LAYOUTS)
-def test_holds_few_rows_in_memory(swift, monkeypatch, layout):
+def test_an_export_holds_few_rows_in_memory(swift, monkeypatch, layout):
     database = Database(swift, layout)
     for name in NAMES:
         database.put(name, database.former)

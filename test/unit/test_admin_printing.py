@@ -33,7 +33,7 @@ def test_a_name_is_taken_as_it_is_shown():
         assert '/'.join(parse_name(printable(name), parts)) == name
 
 
-def test_a_wrong_configuration_is_told_in_one_line(tmp_path):
+def test_a_wrong_configuration_is_reported_in_one_line(tmp_path):
     conf = tmp_path / 'internal-client.conf'
     conf.write_text('[pipeline:main]\nproxy-server\n')
     with pytest.raises(AdminError, match='parsing errors') as raised:

@@ -47,7 +47,7 @@ def clock(monkeypatch) -> Clock:
 
 
 class Notes:
-    """The register, and what notes the progress of `c` in it."""
+    """The register, and the notes of the progress of `c` in it."""
 
     def __init__(self, swift, clock: Clock, path: Path = PATH) -> None:
         swift.put_container(f'/{REGISTER}/{ACCOUNT}')
@@ -58,7 +58,7 @@ class Notes:
         self.note = ProgressNotes(self.cluster, path)
 
     def after(self, seconds: float, progress: Progress) -> NotedProgress:
-        """Return what is noted when there is some progress after a while."""
+        """Report progress after some seconds; return what is noted then."""
         self.clock.now += seconds
         self.note(progress)
         return self.noted()
@@ -73,11 +73,11 @@ def notes(swift, clock) -> Notes:
     return Notes(swift, clock)
 
 
-def test_none_is_noted_of_a_change_that_has_not_begun(notes):
+def test_no_progress_is_noted_before_a_change_begins(notes):
     assert notes.noted() is None
 
 
-def test_it_is_noted_with_the_layout_before(notes):
+def test_progress_is_noted_with_the_former_layout(notes):
     noted = notes.after(0, moving(20, '2 of 3 roots took the record'))
     assert (noted.layout_id, noted.former) == CHANGE
     assert (noted.phase, noted.moved, noted.total) == ('moving', 20, 1000)
@@ -85,7 +85,7 @@ def test_it_is_noted_with_the_layout_before(notes):
     assert noted.rate is None
 
 
-def test_it_is_noted_again_after_a_while_with_its_rate(notes):
+def test_progress_is_noted_again_after_a_while_with_its_rate(notes):
     notes.after(0, moving(20))
     assert notes.after(NOTE_SECONDS - 1, moving(50)).moved == 20
     noted = notes.after(1, moving(80))
@@ -114,7 +114,7 @@ def test_a_wait_is_noted_again_as_a_sign_of_life(notes):
     assert again.noted > first.noted
 
 
-def test_a_register_that_does_not_answer_is_no_obstacle(swift, notes):
+def test_a_register_that_does_not_answer_is_ignored(swift, notes):
     notes.after(0, moving(20))
     swift.servers.away.add('d0')
     notes.clock.now += NOTE_SECONDS
@@ -123,18 +123,18 @@ def test_a_register_that_does_not_answer_is_no_obstacle(swift, notes):
     assert notes.noted().moved == 20
 
 
-def test_the_last_steps_leave_what_was_noted(notes):
+def test_the_last_steps_keep_the_noted_progress(notes):
     notes.after(0, moving(20))
     assert notes.after(NOTE_SECONDS, Progress('cleaning up')).moved == 20
 
 
-def test_a_step_of_the_change_leaves_what_was_noted(notes):
+def test_a_step_of_the_change_keeps_the_noted_progress(notes):
     notes.after(0, moving(20))
     notes.register.note(PATH)
     assert notes.noted().moved == 20
 
 
-def test_its_age_is_that_of_the_progress(notes):
+def test_the_age_of_a_note_is_that_of_its_progress(notes):
     notes.after(0, moving(20))
     notes.clock.now += 500
     notes.register.note(PATH)
@@ -149,7 +149,7 @@ def test_one_container_does_not_get_the_text_of_another(notes):
     assert texts == {'c': '', 'cc': 'text'}
 
 
-def test_it_is_noted_of_old_versions(swift, clock):
+def test_progress_is_noted_for_old_versions(swift, clock):
     path = PATH.of_container('\0versions\0c')
     notes = Notes(swift, clock, path)
     assert notes.after(0, moving(20)).moved == 20
@@ -158,5 +158,5 @@ def test_it_is_noted_of_old_versions(swift, clock):
 
 
 @pytest.mark.parametrize('text', ['', 'noetag', '{}', '[]', '7', '{"id": 1}'])
-def test_a_text_of_another_kind_says_nothing(text):
+def test_text_of_another_kind_is_no_progress(text):
     assert NotedProgress.from_text(text) is None

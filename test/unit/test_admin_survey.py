@@ -84,7 +84,7 @@ class TestContainers:
         state = survey.state(ACCOUNT, 'd').as_json()
         assert (state['layout'], state['depth']) == ('2 shards, depth 1', 1)
 
-    def test_are_told_apart_from_those_of_an_earlier_layout(
+    def test_are_plain_in_spite_of_shards_of_an_earlier_layout(
         self, swift, survey
     ):
         swift.put_container(f'/{HIDDEN}/plain.{OLD_ID}.0')
@@ -133,7 +133,7 @@ class TestContainers:
         assert after[container].new_shards == shards
         assert after[container].fullest == before[container].fullest
 
-    def test_whose_shards_are_not_listed_yet_keep_no_other_one_out(
+    def test_whose_shards_are_not_listed_yet_hide_no_other_container(
         self, swift, survey
     ):
         for name in NAMES:
@@ -153,7 +153,7 @@ class TestContainers:
 
 @pytest.mark.usefixtures('filled')
 class TestMeasured:
-    """A container with the figures that no account knows yet."""
+    """The current figures of a container, which no account has yet."""
 
     @pytest.mark.parametrize('container', ['c', 'plain'])
     def test_is_as_accounts_list_it_later(self, swift, survey, container):
@@ -194,7 +194,7 @@ class TestState:
         state = survey.state(ACCOUNT, 'c')
         assert (state.strays, state.objects) == (1, len(NAMES) + 1)
 
-    def test_tells_of_a_missing_shard(self, swift, survey):
+    def test_shows_a_missing_shard(self, swift, survey):
         name = backing(swift, 1)
         for row in swift.rows(HIDDEN, name):
             swift.direct('DELETE', f'/{HIDDEN}/{name}/{row}')

@@ -34,13 +34,13 @@ def answer(status: int, shard: int | None = None, **headers: str) -> Answer:
         (503, False, False),
     ],
 )
-def test_an_answer_tells_what_its_status_means(status, is_success, is_missing):
+def test_an_answer_is_classified_by_its_status(status, is_success, is_missing):
     each = answer(status)
     assert each.status == status
     assert (each.is_success, each.is_missing) == (is_success, is_missing)
 
 
-def test_an_answer_without_figures_counts_nothing():
+def test_an_answer_without_counts_has_zeros():
     assert (answer(204).object_count, answer(204).bytes_used) == (0, 0)
 
 
@@ -51,7 +51,7 @@ def test_rows_are_read_from_all_parts_of_a_body(body, rows):
     assert answer(200)._replace(body=body).rows() == rows
 
 
-def test_a_client_gets_an_answer_as_it_is():
+def test_a_client_gets_an_answer_unchanged():
     headers = {'X-One': '1', 'Content-Length': '2'}
     each = Answer(None, '418 Teapot', HeaderKeyDict(headers), [b'[]'])
     req = Request.blank('/v1/a/c')
@@ -59,14 +59,14 @@ def test_a_client_gets_an_answer_as_it_is():
     assert (status, dict(told), list(body)) == ('418 Teapot', headers, [b'[]'])
 
 
-def test_the_first_answer_that_is_no_success_is_an_error():
+def test_the_first_answer_that_failed_is_an_error():
     answers = [answer(204, 0), answer(404, 1), answer(503, 2)]
     with pytest.raises(BackendError, match='shard 1 answered 404') as caught:
         require_success(answers)
     assert (caught.value.shard, caught.value.status) == (1, 404)
 
 
-def test_answers_that_are_all_successes_are_no_error():
+def test_answers_without_a_failure_are_no_error():
     require_success([answer(200), answer(204)])
 
 

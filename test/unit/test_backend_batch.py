@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches: how they are sent, and which shards they have."""
+"""Batches of reads: how they are encoded, and which shards they have."""
 
 import pytest
 from hypothesis import given
@@ -58,7 +58,7 @@ def test_reads_arrive_as_they_were_sent(reads):
         encode_reads([Read('d', 1, 'a', 'c', 'GET')])[:-1],
     ],
 )
-def test_what_is_no_list_of_reads_is_refused(body):
+def test_a_body_that_is_no_list_of_reads_is_refused(body):
     with pytest.raises(ValueError):
         decode_reads(body)
 

@@ -32,23 +32,23 @@ def keep(connections: Connections, count: int = 1) -> list[Http]:
     return kept
 
 
-def test_there_is_none_at_first(connections):
+def test_no_connection_is_open_at_first(connections):
     assert connections.take(*SERVER) is None
 
 
-def test_each_is_for_one_request_at_a_time(connections):
+def test_a_connection_serves_one_request_at_a_time(connections):
     first, second = keep(connections, 2)
     assert connections.take(*SERVER).http is second
     assert connections.take(*SERVER).http is first
     assert connections.take(*SERVER) is None
 
 
-def test_they_are_those_of_the_server(connections):
+def test_a_connection_is_used_for_its_server_only(connections):
     keep(connections)
     assert connections.take(*OTHER) is None
 
 
-def test_one_that_stays_idle_is_closed(connections, monkeypatch):
+def test_an_idle_connection_is_closed(connections, monkeypatch):
     monkeypatch.setattr(module, 'IDLE_SECONDS', SHORT_SECONDS)
     (idle,) = keep(connections)
     sleep(3 * SHORT_SECONDS)
@@ -56,7 +56,7 @@ def test_one_that_stays_idle_is_closed(connections, monkeypatch):
     assert connections.take(*SERVER) is None
 
 
-def test_those_that_are_kept_later_are_closed_in_time_too(
+def test_connections_that_are_kept_later_are_closed_in_time_too(
     connections, monkeypatch
 ):
     monkeypatch.setattr(module, 'IDLE_SECONDS', SHORT_SECONDS)
@@ -66,7 +66,9 @@ def test_those_that_are_kept_later_are_closed_in_time_too(
         assert not idle.is_open
 
 
-def test_one_that_is_used_in_time_stays_open(connections, monkeypatch):
+def test_a_connection_that_is_used_in_time_stays_open(
+    connections, monkeypatch
+):
     monkeypatch.setattr(module, 'IDLE_SECONDS', 10 * SHORT_SECONDS)
     (http,) = keep(connections)
     for _ in range(4):
@@ -75,12 +77,12 @@ def test_one_that_is_used_in_time_stays_open(connections, monkeypatch):
     assert http.is_open
 
 
-def test_no_more_than_some_are_kept(connections):
+def test_the_number_of_idle_connections_is_bounded(connections):
     kept = keep(connections, MOST_IDLE + 1)
     assert [http.is_open for http in kept] == [True] * MOST_IDLE + [False]
 
 
-def test_one_that_was_used_often_is_closed(connections):
+def test_a_connection_is_closed_after_many_requests(connections):
     (http,) = keep(connections)
     for _ in range(MOST_REQUESTS - 1):
         assert http.is_open
@@ -89,7 +91,7 @@ def test_one_that_was_used_often_is_closed(connections):
     assert connections.take(*SERVER) is None
 
 
-def test_those_of_a_server_can_be_closed(connections):
+def test_the_connections_of_a_server_can_be_closed(connections):
     kept = keep(connections, 2)
     connections.close(*OTHER)
     assert all(http.is_open for http in kept)

@@ -22,11 +22,11 @@ class TestRequestState:
         env = {INFOCACHE_ENV: {}}
         assert RequestState.of(dict(env)) is RequestState.of(dict(env))
 
-    def test_of_another_client_request_is_another(self):
+    def test_of_another_client_request_is_another_one(self):
         one, other = {INFOCACHE_ENV: {}}, {INFOCACHE_ENV: {}}
         assert RequestState.of(one) is not RequestState.of(other)
 
-    def test_begins_without_an_infocache(self):
+    def test_is_created_without_an_infocache(self):
         env = {}
         state = RequestState.of(env)
         assert (state.counted, state.sums) == ({}, {})
@@ -51,7 +51,7 @@ class TestRedirected:
         assert namespace.name == '.h/c.0'
         assert (namespace.account, namespace.container) == ('.h', 'c.0')
 
-    def test_changes_nothing_that_it_was_given(self):
+    def test_changes_none_of_its_arguments(self):
         env = {INFOCACHE_ENV: {KEY: INFO, 'other': 1}}
         info = dict(INFO)
         infocache = redirected(env, 'a', 'c', info, '.h/c.0')
@@ -76,7 +76,7 @@ class TestWithoutSharingInfo:
         with without_sharing_info(env, self.PATH):
             assert env['swift.cache'].get(KEY) == INFO
 
-    def test_ends_with_an_error(self):
+    def test_ends_after_an_error(self):
         env = {'swift.cache': (cache := Memcached())}
         with (
             pytest.raises(RuntimeError),

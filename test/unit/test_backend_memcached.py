@@ -39,7 +39,7 @@ def cache() -> SharedCache:
 
 @pytest.fixture(params=['none', 'away'])
 def useless(request) -> SharedCache:
-    """A cache without memcached, and one whose servers are away."""
+    """Return a cache without memcached, and one whose servers are away."""
     if request.param == 'none':
         return SharedCache({})
     return SharedCache({'swift.cache': AwayMemcached()})
@@ -76,7 +76,7 @@ class TestValues:
         assert cache.add(KEY, -2, 60) == 3
         assert cache.add(KEY, -9, 60) == 0
 
-    def test_can_be_taken_by_one(self, cache):
+    def test_can_be_taken_once(self, cache):
         assert cache.take(KEY, 60) is True
         assert cache.take(KEY, 60) is False
         cache.delete(KEY)
@@ -98,7 +98,7 @@ class TestUnavailable:
     def test_counts_nothing(self, useless):
         assert useless.add(KEY, 1, 60) is None
 
-    def test_lets_everybody_take_a_key(self, useless):
+    def test_lets_every_worker_take_a_key(self, useless):
         assert useless.take(KEY, 60) is True
         assert useless.take(KEY, 60) is True
 
@@ -110,7 +110,7 @@ class TestUnavailable:
 class TestLock:
     @pytest.fixture(autouse=True)
     def waited(self, monkeypatch) -> list[float]:
-        """Note the seconds of each wait for a lock."""
+        """Record the seconds of each wait for a lock."""
         waited = []
         monkeypatch.setattr(memcached, 'sleep', waited.append)
         return waited
@@ -125,12 +125,12 @@ class TestLock:
                 pass
         assert waited == []
 
-    def test_is_given_back_after_an_error(self, cache):
+    def test_is_released_after_an_error(self, cache):
         with pytest.raises(RuntimeError), cache.lock(KEY, 1):
             raise RuntimeError
         assert cache.take(KEY, 1) is True
 
-    def test_of_another_process_stays_when_the_time_is_over(self, cache):
+    def test_of_another_process_is_not_released_after_a_timeout(self, cache):
         cache.take(KEY, 1)
         with pytest.raises(LockError), cache.lock(KEY, 1):
             pass
@@ -142,7 +142,7 @@ class TestLock:
             pass
         assert 2 <= sum(waited) < 2.2
 
-    def test_is_had_as_soon_as_it_is_given_back(
+    def test_is_acquired_as_soon_as_it_is_released(
         self, cache, waited, monkeypatch
     ):
         cache.take(KEY, 1)

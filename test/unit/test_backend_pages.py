@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages of listings, as large as Swift allows."""
+"""Tests of the size of pages, which Swift limits."""
 
 import pytest
 from swift.common import constraints
@@ -8,13 +8,15 @@ from shardmw.backend.pages import account_page, container_page
 
 
 @pytest.mark.parametrize(('limit', 'page'), [(10_000, 1000), (20, 20)])
-def test_of_containers_have_the_rows_wanted_or_as_many_as_swift_allows(
+def test_pages_of_containers_have_the_rows_wanted_or_as_many_as_swift_allows(
     monkeypatch, limit, page
 ):
     monkeypatch.setattr(constraints, 'CONTAINER_LISTING_LIMIT', limit)
     assert container_page(1000) == page
 
 
-def test_of_accounts_have_as_many_containers_as_swift_allows(monkeypatch):
+def test_pages_of_accounts_have_as_many_containers_as_swift_allows(
+    monkeypatch
+):
     monkeypatch.setattr(constraints, 'ACCOUNT_LISTING_LIMIT', 3)
     assert account_page() == 3

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests of the filter to the rest of the pipeline, and Swift's infos."""
+"""The filter's requests to the rest of the pipeline, and Swift's info."""
 
 import pytest
 from hypothesis import given
@@ -50,7 +50,7 @@ infos = st.builds(headers_to_container_info, headers, st.just(204))
 
 
 class NoApp:
-    """Fails if it is asked."""
+    """An app that must get no request."""
 
     def __call__(self, _env, _start_response):
         pytest.fail('a container was asked')
@@ -68,7 +68,7 @@ def environ(path: str = f'{CONTAINER}/o', **env) -> dict:
 
 class TestContainerInfo:
     @given(infos, st.sampled_from(['', '/o', '/o/p']))
-    def test_at_hand_is_what_swift_tells(self, info, name):
+    def test_at_hand_is_the_same_as_from_swift(self, info, name):
         env = environ(CONTAINER + name, **{INFOCACHE_ENV: {KEY: info}})
         told = Backend(NoApp(), None, 1).container_info(env)
         swifts = get_container_info(env, NoApp())
@@ -101,7 +101,7 @@ class TestContainerInfo:
         assert info['status'] == 204
         assert env['PATH_INFO'] == f'{CONTAINER}/o'
 
-    def test_is_asked_anew_when_it_was_forgotten(self, swift, backend):
+    def test_is_asked_for_again_when_it_was_forgotten(self, swift, backend):
         env = environ(**{'swift.cache': swift.memcached})
         assert backend.container_info(env)['status'] == 404
         swift.put_container(f'/{ACCOUNT}/c')
@@ -111,7 +111,7 @@ class TestContainerInfo:
 
 
 class TestOwnersRequest:
-    """A request of the filter, which no client may see or hinder."""
+    """A request of the filter, which does not depend on the client's."""
 
     @pytest.fixture
     def base(self, backend) -> dict:
@@ -204,7 +204,7 @@ class TestClientsRequest:
         backend.pass_on(req)
         assert swift.calls[0].env is req.environ
 
-    def test_is_answered_by_a_whole_body_that_is_closed(self):
+    def test_reads_the_whole_body_and_closes_it(self):
         closed = []
 
         class Body:
@@ -236,7 +236,7 @@ class TestFanOut:
         answers = backend.fan_out(send, [(i,) for i in range(4)])
         assert [answer.shard for answer in answers] == [0, 1, 2, 3]
 
-    def test_makes_so_many_calls_at_a_time(self, backend):
+    def test_limits_the_calls_at_a_time(self, backend):
         running, most = 0, 0
 
         def send(shard):
@@ -254,7 +254,7 @@ class TestFanOut:
         assert most == 5
 
     @pytest.mark.parametrize('error', [RuntimeError, Timeout])
-    def test_takes_an_error_for_a_503(self, backend, error):
+    def test_turns_an_error_into_a_503(self, backend, error):
         def send(shard, _name):
             if shard == 1:
                 raise error

@@ -23,7 +23,7 @@ UPLOADED = 1_700_000_000
 FIRST_MOVE = (UPLOADED + 100) * MICROSECONDS
 SECOND_MOVE = FIRST_MOVE + 1
 PLACE = f'{HIDDEN}/backing'
-#: A container of the policy 1.
+#: A container with the storage policy 1.
 SILVER = {'X-Backend-Storage-Policy-Index': '1'}
 
 
@@ -66,11 +66,11 @@ class Database:
         self.broker.delete_object(name, Timestamp(at).internal)
 
     def merge(self, *rows: dict) -> None:
-        """Merge rows like the container server's UPDATE."""
+        """Merge rows as the container server's UPDATE does."""
         self.broker.merge_items([dict(row) for row in rows])
 
     def listing(self) -> list[dict]:
-        """Return the JSON listing that a container server makes of it."""
+        """Return the JSON listing of a container server."""
         server = ContainerController({'devices': str(self.folder)})
         rows = self.broker.list_objects_iter(
             100,
@@ -213,7 +213,7 @@ class TestTombstone:
         assert old.figures == (0, 0)
 
 
-#: What can have happened to an object before its row is moved, in seconds.
+#: What may have happened to an object before its row is moved, in seconds.
 clients = st.lists(
     st.tuples(st.sampled_from(['upload', 'delete']), st.integers(0, 3)),
     unique_by=lambda write: write[1],
@@ -223,7 +223,7 @@ clients = st.lists(
 
 @given(clients, st.permutations(range(3)))
 def test_writes_and_moves_give_one_listing_in_any_order(writes, order):
-    """Two movers move an upload while clients write to the new place."""
+    """Two movers move a row while clients write to the new place."""
     old = Database()
     old.upload('o')
     (row,) = old.listing()
@@ -282,7 +282,7 @@ class TestMergeRows:
         merge_rows(backend, {}, f'{account}/{container}', 1, rows)
         assert replicated.rows(account, container) == {'o': 5}
 
-    def test_tells_that_a_replica_has_not_taken_them(
+    def test_reports_that_a_replica_has_not_taken_them(
         self, replicated, backend, rows
     ):
         replicated.servers.away = {'d1'}
@@ -299,7 +299,7 @@ class TestMergeRows:
     def test_creates_no_database_that_another_replica_has(
         self, replicated, backend, rows
     ):
-        """It would lack all earlier rows, and be read by listings."""
+        """The new database would lack all earlier rows in listings."""
         merge_rows(backend, {}, PLACE, 1, rows)
         replicated.lose(HIDDEN, 'backing', 1)
         later = [{**row, 'name': 'later'} for row in rows]
@@ -337,7 +337,7 @@ class TestMergeRows:
         assert not replicated.exists(HIDDEN, 'backing', 1)
 
     @pytest.mark.parametrize('count', [1, 10_000])
-    def test_takes_as_many_as_a_listing_has(
+    def test_takes_as_many_rows_as_a_listing_has(
         self, replicated, backend, rows, count
     ):
         many = [{**rows[0], 'name': f'{i:05}'} for i in range(count)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads of shards at their servers, and those that are left to the app."""
+"""Reads of shards from their servers, or through the app."""
 
 import socket
 from contextlib import ExitStack, contextmanager
@@ -45,13 +45,13 @@ SHORT = response('200 OK', LISTING, Content_Length=len(LISTING) + 1)
 EMPTY = {'X_Container_Object_Count': 0}
 RANGES = response('200 OK', b'[]', X_Backend_Record_Type='shard', **EMPTY)
 BEHIND = response('200 OK', b'[]', X_Put_Timestamp='0', **EMPTY)
-# What http.client makes of an answer that ends within its headers.
+# What http.client returns for a response that ends within its headers.
 CUT = response('200 OK')
 SILENT = None
 
 
 class Ring:
-    """Every container lies on the same nodes, in the order given."""
+    """A ring with the same nodes for every container, in a given order."""
 
     def __init__(self, ports: list[int]) -> None:
         self.nodes = [
@@ -75,13 +75,13 @@ class Ring:
 
 
 class Proxy(Application):
-    """Swift's proxy app, which tells when a request is left to it."""
+    """Swift's proxy app, which records the requests that are left to it."""
 
     def __init__(self, ring: Ring, conf: dict) -> None:
         conf = {'node_timeout': '0.3', 'conn_timeout': '1', **conf}
         logger = get_logger({})
         super().__init__(conf, logger, ring, ring)
-        # Replicas are asked in the ring's order.
+        # Requests go to replicas in the ring's order.
         self.sort_nodes = lambda nodes, policy=None: nodes
         self.asked = []
 
@@ -92,13 +92,13 @@ class Proxy(Application):
 
 @pytest.fixture(autouse=True)
 def no_object_ring(monkeypatch):
-    """There are no files of a cluster to load it from."""
+    """Replace the object ring, which would need files of a cluster."""
     monkeypatch.setattr(POLICIES.default, 'object_ring', Ring([]))
 
 
 @pytest.fixture
 def proxy():
-    """A proxy whose container servers give these answers."""
+    """Return a function that makes a proxy whose servers answer like this."""
     with ExitStack() as servers:
 
         def proxy(*answers: bytes | None, **conf: str) -> Proxy:
@@ -135,7 +135,7 @@ def test_one_replica_is_asked(proxy):
     assert app.asked == []
 
 
-def test_it_is_asked_as_the_app_would():
+def test_a_replica_gets_the_request_that_the_app_would_send():
     with answering(lambda _n: GOOD) as server:
         read(Proxy(Ring([port_of(server.url)]), {}))
         (head,) = server.heads
@@ -182,13 +182,13 @@ def test_replicas_that_all_fail_are_a_503(proxy):
     [MISSING, RANGES, BEHIND, CUT],
     ids=['missing', 'ranges', 'behind', 'cut'],
 )
-def test_what_is_not_just_good_is_left_to_the_app(proxy, answer):
+def test_anything_but_a_plain_success_is_left_to_the_app(proxy, answer):
     app = proxy(answer, GOOD)
     assert read(app).body == [b'[]']
     assert app.asked == ['/v1/.shards_shardmw_a/c.65a1b2c3d4e5f.2']
 
 
-def test_after_failures_too(proxy):
+def test_a_404_after_failures_is_left_to_the_app(proxy):
     app = proxy(BROKEN, MISSING)
     assert read(app).body == [b'[]']
 
@@ -196,8 +196,8 @@ def test_after_failures_too(proxy):
 @pytest.mark.parametrize(
     'answer, status', [(MISSING, 503), (GOOD, 200)], ids=['missing', 'there']
 )
-def test_a_handoff_need_not_have_the_container(proxy, answer, status):
-    """Servers that time out are not asked once more, by way of the app."""
+def test_a_404_of_a_handoff_is_no_answer(proxy, answer, status):
+    """Servers that time out get no second request through the app."""
     app = proxy(SILENT, answer)
     handoff = app.container_ring.nodes.pop()
     app.container_ring.handoffs = [{**handoff, 'handoff_index': 0}]
@@ -205,7 +205,7 @@ def test_a_handoff_need_not_have_the_container(proxy, answer, status):
     assert app.asked == []
 
 
-def test_what_needs_all_replicas_is_left_to_the_app(proxy):
+def test_a_read_of_all_replicas_is_left_to_the_app(proxy):
     app = proxy(GOOD)
     newest = {'HTTP_X_NEWEST': 'true', 'swift_owner': True}
     assert read(app, **newest).body == [b'[]']
@@ -215,18 +215,18 @@ def test_only_owners_can_have_all_replicas_asked(proxy):
     assert read(proxy(GOOD), HTTP_X_NEWEST='true').body == [LISTING]
 
 
-def test_where_replicas_are_raced_all_is_left_to_the_app(proxy):
+def test_with_concurrent_gets_all_reads_are_left_to_the_app(proxy):
     app = proxy(GOOD, concurrent_gets='true')
     assert read(app).body == [b'[]']
 
 
-def test_a_log_before_the_app_is_no_obstacle(proxy):
+def test_a_logging_filter_before_the_app_is_bypassed(proxy):
     app = ProxyLoggingMiddleware(proxy(GOOD), {})
     app._pipeline_final_app = app.app  # as Swift's loader does
     assert read(app).body == [LISTING]
 
 
-def test_with_an_app_of_another_kind_all_goes_through_it(proxy):
+def test_with_an_unknown_app_all_reads_go_through_it(proxy):
     app = proxy(GOOD)
     assert read(lambda *args: app(*args)).body == [b'[]']
 
@@ -249,7 +249,7 @@ class TestConnectionThatStaysOpen:
         *answers: bytes | None,
         idle_connections: int = IDLE_CONNECTIONS,
     ):
-        """Run a server; gives it, the app and reads of a container."""
+        """Run a server; yield it, the app and the reads of a container."""
         with answering(lambda number: answers[number]) as server:
             app = Proxy(Ring([port_of(server.url)]), {})
             backend = Backend(app, get_logger({}), 4, idle_connections)
@@ -280,7 +280,7 @@ class TestConnectionThatStaysOpen:
 
     @pytest.mark.parametrize('first', [OPEN, None], ids=['used', 'new'])
     def test_is_closed_if_the_read_is_ended(self, first):
-        """End a read as a listing does that does not need it."""
+        """A listing ends reads that it does not need."""
         answers = (first, None) if first else (None,)
         with self.server(*answers) as (server, _app, reads):
             if first:
@@ -311,12 +311,12 @@ class TestConnectionThatStaysOpen:
 SHARDS = 4
 
 
-#: So many rows that a shard is read alone.
+#: With this many rows, a shard is read alone.
 MANY = 10_000
 
 
 def found(*bodies: bytes | None) -> bytes:
-    """Return a server's answer to a batch, None for a read left out."""
+    """Return a server's response to a batch; None for a read left out."""
     figures = {'X-Container-Object-Count': '1', 'X-PUT-Timestamp': '1.0'}
     body = b''.join(
         encode_found(None if each is None else Found(figures, each))
@@ -332,22 +332,22 @@ BUSY = response('503 Service Unavailable')
 
 @contextmanager
 def batch_servers(*answers: bytes | None, **conf: str):
-    """Run servers; gives the app, reads of a container, and the servers."""
+    """Run servers; yield the app, reads of a container, and the servers."""
     with ExitStack() as running:
         servers = [
             running.enter_context(answering(lambda _n, a=answer: a))
             for answer in answers
         ]
         app = Proxy(Ring([port_of(each.url) for each in servers]), conf)
-        # Few shards at once, so that all are in one batch.
+        # Few reads at once, so that all shards are in one batch.
         backend = Backend(app, get_logger({}), 1, IDLE_CONNECTIONS)
         yield app, reads_of(backend), servers
 
 
 def bodies(reads: ShardReads, rows: int = 0) -> list[bytes]:
-    """Read all shards; return what was found in each.
+    """Read all shards; return the result for each.
 
-    :param rows: about how many to read of each
+    :param rows: about how many rows to read from each
     """
     return [
         body
@@ -406,7 +406,7 @@ class TestBatch:
         assert len(other.heads) == SHARDS
 
     def test_that_fails_is_not_sent_again_soon(self):
-        """Error limits then count which of the devices fails."""
+        """Error limits can then count the device that fails."""
         with batch_servers(SILENT, GOOD) as (app, reads, (first, _other)):
             bodies(reads)
             bodies(reads)
@@ -428,7 +428,7 @@ class TestBatch:
         assert len(server.heads) == 1
 
     def test_reads_alone_at_once(self):
-        """It takes as long as the slowest, not as all together."""
+        """The reads run concurrently."""
         under_way = most = 0
 
         def read(shard, *_args):
@@ -458,7 +458,7 @@ class TestBatch:
             ('404 Not Found', False, [*range(SHARDS)]),
         ],
     )
-    def test_reads_no_more_if_all_is_needed(
+    def test_reads_no_more_after_a_failure_if_all_are_needed(
         self, status, ends_at_failure, read
     ):
         shards = []
@@ -487,10 +487,10 @@ class TestBatch:
             (3, 128, 4, [42, 43, 43]),
             (3, 12, 4, [4, 8]),
             (16, 128, 4, [16] * 8),
-            # More rows: so many that several processes read them.
+            # More rows: several processes of a server read them.
             (1, 128, 15, [32] * 4),
             (1, 4, 300, [1] * 4),
-            # Nobody knows how many rows.
+            # The number of rows is unknown.
             (1, 128, None, [16] * 8),
             (1, 4, None, [1] * 4),
             (1, 512, None, [16] * 32),
@@ -535,7 +535,7 @@ class TestBatch:
 
 
 class TestBatchOfOne:
-    """Shards of which many rows are read."""
+    """A read of many rows from each shard."""
 
     def test_is_asked_for_like_others(self):
         with batch_servers(found(b'["0"]')) as (_app, reads, (server,)):
@@ -558,7 +558,7 @@ class TestBatchOfOne:
         assert not [head for each in servers for head in each.heads]
 
     def test_that_fails_does_not_keep_others_from_batches(self):
-        """Error limits find the device."""
+        """Error limits count the device that fails."""
         with batch_servers(SILENT, GOOD) as (app, reads, _servers):
             assert bodies(reads, MANY) == [LISTING] * SHARDS
             node = app.container_ring.nodes[0]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values that memcached keeps for some seconds, or a worker if it is away."""
+"""Values that memcached keeps for some seconds, or a worker without it."""
 
 import pytest
 from swift.common.memcached import MemcacheConnectionError
@@ -12,13 +12,13 @@ ACCOUNT, PLACE, KEY = 'AUTH_a', 'place', 'key'
 VALUE = b'value'
 MEGABYTE = 1_000_000
 
-#: How long a value may be kept, and by how much less memcached keeps it: a
-#: second for its clock, and Swift's timeouts of its client.
+#: How long a value may be kept, and by how much less memcached keeps it: one
+#: second for its clock, plus the timeouts of Swift's client.
 SECONDS, EARLY = 30, 1 + 4
 
 
 class Memcached:
-    """Keeps values for their time.
+    """A memcached whose values expire.
 
     :ivar calls: the number of requests
     """
@@ -27,7 +27,7 @@ class Memcached:
         self.clock = clock
         self.calls = 0
         self.is_away = False
-        #: For how long after a request the value comes.
+        #: The seconds from a request to its response.
         self.late = 0.0
         self.entries = {}
 
@@ -98,7 +98,7 @@ def put(
 
 
 def last_seconds(store: ShortStore, env: dict, clock: Clock, **how) -> float:
-    """Return for how long a value is there."""
+    """Return for how many seconds a value is kept."""
     began = clock.now
     while get(store, env, **how) and clock.now < began + 2 * SECONDS:
         clock.now += 0.1
@@ -114,7 +114,7 @@ def test_another_worker_gets_a_value_from_memcached(env):
 def test_memcached_keeps_no_value_beyond_its_time_though_it_gets_it_late(
     clock, memcached, env, late
 ):
-    memcached.late = late + 1  # which memcached's clock may be late
+    memcached.late = late + 1  # memcached's clock may be 1 s late
     store = ShortStore(MEGABYTE)
     put(store, env)
     assert SECONDS - EARLY < last_seconds(store, env, clock) <= SECONDS + 0.1

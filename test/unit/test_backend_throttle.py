@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Test how the mover adapts to the load of a container server."""
+"""Tests of how the mover adapts to the load of container servers."""
 
 import time
 from statistics import mean
@@ -23,7 +23,7 @@ from test.unit.queues import MERGE_SECONDS, ROW_SECONDS, Server
 
 SEEDS = range(3)
 
-#: Times for the disk that are usual, that differ much, and of two devices.
+#: Times of merges on the disk: usual, of a wide range, and of two devices.
 FAST = (MERGE_SECONDS,)
 UNEVEN = ((0.012, 0.036),)
 TWO_DEVICES = (0.004, 0.005), (0.02, 0.022)
@@ -44,7 +44,7 @@ def served(seed: int, load, seconds: float = 60, **options) -> Server:
 
 
 def capacity(processes: int, merge_seconds, replicas: int = 1) -> float:
-    """Return how many rows a second a server merges at best."""
+    """Return how many rows a server can merge per second."""
     disk = mean(mean(each) for each in merge_seconds)
     request = disk + MOST_IN_REQUEST * ROW_SECONDS
     return processes * MOST_IN_REQUEST / request / replicas
@@ -59,7 +59,7 @@ def test_an_idle_server_gets_as_many_rows_as_it_takes(
     server = served(
         seed, lambda _: 0, processes=processes, merge_seconds=merge_seconds
     )
-    # With more processes, the system gives two requests to one of them.
+    # With more processes, two requests may meet at one of them.
     share = {1: 0.9, 2: 0.6, 4: 0.5}[processes]
     least = share * capacity(processes, merge_seconds)
     assert server.rate(5, 60) > least
@@ -207,7 +207,7 @@ class TestThrottle:
         return Throttle()
 
     def start(self, throttle, nodes, log, name, check=lambda: None):
-        """Begin to send a request; return the event that ends it."""
+        """Start to send a request; return the event that ends it."""
         answer = concurrency.Event()
 
         def send() -> None:
@@ -247,7 +247,7 @@ class TestThrottle:
         def check() -> None:
             log.append('check')
             if log.count('check') == 1:
-                # A faster one takes the room.
+                # A faster request takes the room.
                 self.start(throttle, [HERE], log, 'faster').send()
 
         second = self.start(throttle, [HERE], log, 'second', check)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Turns of requests that read many shards."""
+"""Turns of requests that read many shards, by account."""
 
 import pytest
 
@@ -11,7 +11,7 @@ SHORT_SECONDS = 0.02
 
 
 class Requests:
-    """Requests that hold their turns until they are told to end.
+    """Requests that keep their turns until a test ends them.
 
     :ivar began: the requests that got a turn, in order
     """
@@ -28,7 +28,7 @@ class Requests:
             sleep(0)
 
     def end(self, *names: str) -> None:
-        """End requests, whether they have their turn or wait for it."""
+        """End requests that have their turn or wait for it."""
         for name in names:
             self._threads.pop(name).kill()
             sleep(0)

@@ -15,14 +15,14 @@ from shardmw.background_merges import (
 )
 from test.unit.simtime import simulated_time
 
-#: How long a merge takes here, and from the begin of one to that of the next
-#: one, in seconds.
+#: How long a merge takes, and the time between the starts of two merges, in
+#: seconds.
 WORK_SECONDS = 10
 NEXT_SECONDS = WORK_SECONDS + MOST_REST_SECONDS
 
 
 class Merged:
-    """Merges nothing, which takes a while.
+    """A merge that does nothing for a while.
 
     :ivar at: the container and the time of each merge
     """
@@ -115,7 +115,7 @@ def test_there_is_room_for_some_containers(merges, monkeypatch):
     assert merges.has_room('c')
 
 
-def test_has_no_room_for_what_would_be_merged_late(merges):
+def test_there_is_no_room_for_containers_that_would_be_merged_late(merges):
     for container in 'ab':
         assert merges.has_room(container)
         merges.add(container)

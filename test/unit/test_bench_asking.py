@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Logins and single requests, to a server of the tests."""
+"""Logins and single requests, to a server that tests run."""
 
 import asyncio
 import json
@@ -14,7 +14,7 @@ from shardmw.bench.errors import BenchError
 from shardmw.bench.load.connection import Connection, tls_context
 from shardmw.bench.targets.account import Account, Auth
 
-#: What Keystone knows of a user.
+#: Keystone's response to a login.
 KEYSTONE_TOKEN = {
     'methods': ['password'],
     'user': {'id': 'u', 'name': 'user', 'domain': {'id': 'default'}},
@@ -40,7 +40,7 @@ KEYSTONE_TOKEN = {
 
 @contextmanager
 def answering(*statuses: int):
-    """A server that answers so, one request after the other: its address."""
+    """Run a server that gives these responses in order; yield its address."""
     left = [*statuses]
 
     class Handler(BaseHTTPRequestHandler):
@@ -90,12 +90,12 @@ def token_auth(address: str, token: str = 't') -> Auth:
 
 
 @pytest.mark.parametrize('statuses', [(200,), (503, 200), (503, 500, 200)])
-def test_what_a_server_failed_at_is_asked_again(statuses):
+def test_a_request_that_failed_is_repeated(statuses):
     with answering(*statuses) as address:
         Account(token_auth(address)).check()
 
 
-def test_a_server_that_fails_again_and_again_is_told():
+def test_a_server_that_fails_again_and_again_is_reported():
     with (
         answering(503, 500, 502) as address,
         pytest.raises(BenchError, match='HEAD .*/v1/AUTH_a 502'),
@@ -114,7 +114,7 @@ def test_a_token_that_expired_is_renewed():
         Account(Auth(f'http://{address}', 'user', 'key')).check()
 
 
-def test_one_that_cannot_be_is_told():
+def test_a_token_that_cannot_be_renewed_is_reported():
     with (
         answering(200, 401, 200, 401) as address,
         pytest.raises(BenchError, match='refuses the token .401.'),
@@ -140,7 +140,7 @@ def test_keystone_gives_a_token_and_the_url_of_the_region():
     assert account.path == '/v1/AUTH_p'
 
 
-def test_a_refusal_of_keystone_is_told_in_a_line():
+def test_a_refusal_by_keystone_is_reported_in_one_line():
     with (
         answering(401) as address,
         pytest.raises(BenchError, match='gave no token: .*Unauthorized'),
@@ -148,7 +148,7 @@ def test_a_refusal_of_keystone_is_told_in_a_line():
         Account(keystone_auth(address))
 
 
-def test_a_keystone_that_is_away_is_told_in_a_line():
+def test_a_keystone_that_is_away_is_reported_in_one_line():
     with socket.socket() as unused:
         unused.bind(('127.0.0.1', 0))
         address = '{}:{}'.format(*unused.getsockname())
@@ -156,7 +156,7 @@ def test_a_keystone_that_is_away_is_told_in_a_line():
             Account(keystone_auth(address))
 
 
-def test_a_token_that_no_header_takes_is_told_without_it():
+def test_a_token_that_fits_no_header_is_reported_without_its_text():
     with (
         answering() as address,
         pytest.raises(BenchError, match='no header of HTTP takes') as caught,
@@ -166,14 +166,14 @@ def test_a_token_that_no_header_takes_is_told_without_it():
 
 
 class TestTlsToAServerWithoutIt:
-    def test_a_request_tells_so(self):
+    def test_is_reported_by_a_request(self):
         with (
             answering() as address,
             pytest.raises(BenchError, match='speaks no TLS: write http://'),
         ):
             Account(Auth(f'https://{address}', 'user', 'key'))
 
-    def test_a_client_of_a_load_does(self):
+    def test_is_reported_by_a_client_of_a_load(self):
         with answering() as address:
             url = f'https://{address}'
             connection = Connection(url, 't', tls_context(True))

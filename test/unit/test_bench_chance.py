@@ -27,6 +27,6 @@ def test_operations_of_a_few_requests_are_in_proportion(first, step):
 
 
 @given(st.integers(1, 2000))
-def test_a_shuffle_gets_everywhere_once(total):
+def test_a_shuffle_has_each_index_once(total):
     step = shuffling_step(total)
     assert {n * step % total for n in range(total)} == {*range(total)}

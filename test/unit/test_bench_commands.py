@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line, up to where something is measured."""
+"""The command line, except for what measures something."""
 
 import contextlib
 import errno
@@ -44,7 +44,7 @@ from test.unit.test_bench_runs import run_of
 
 @pytest.fixture
 def run():
-    """Runs a command with arguments."""
+    """Return a function that runs a command with arguments."""
 
     def run(*arguments: str, **variables: str):
         return CliRunner(env=variables).invoke(main, arguments)
@@ -109,7 +109,7 @@ def run():
         ),
     ],
 )
-def test_bad_input_is_told_in_a_line(run, arguments, message):
+def test_bad_input_is_reported(run, arguments, message):
     ran = run(*arguments)
     assert ran.exit_code == 2
     assert message in ran.output
@@ -126,7 +126,7 @@ def test_bad_input_is_told_in_a_line(run, arguments, message):
         (KeyboardInterrupt(), 128 + 2),
     ],
 )
-def test_what_ends_a_command_tells_its_exit_code(
+def test_the_exit_code_depends_on_what_ends_a_command(
     run, failure, code, monkeypatch
 ):
     def fail(*_: object) -> None:
@@ -150,7 +150,7 @@ def test_what_ends_a_command_tells_its_exit_code(
         (KeyError('a'), None),
     ],
 )
-def test_what_people_can_mend_is_said_in_a_line(failure, text):
+def test_failures_that_users_can_fix_are_reported_in_one_line(failure, text):
     assert failure_text(failure) == text
 
 
@@ -173,7 +173,7 @@ def test_commands_are_imported_when_they_are_needed():
 
 
 @pytest.mark.parametrize('ignored', [True, False])
-def test_a_terminal_that_is_closed_ends_nothing_below_nohup(
+def test_a_closed_terminal_does_not_end_a_command_under_nohup(
     run, ignored, monkeypatch
 ):
     handled = []
@@ -187,7 +187,7 @@ def test_a_terminal_that_is_closed_ends_nothing_below_nohup(
     assert (signal.SIGHUP in handled) != ignored
 
 
-def test_scenarios_have_all_that_commands_and_reports_take():
+def test_scenarios_have_all_that_commands_and_reports_need():
     for scenario in (*SCENARIOS.values(), *RATELIMITS.values()):
         assert scenario.summary().endswith('.')
         default = scenario.default()
@@ -196,7 +196,7 @@ def test_scenarios_have_all_that_commands_and_reports_take():
 
 
 @pytest.mark.parametrize('name', SCENARIOS)
-def test_scenarios_tell_their_options_and_defaults(run, name):
+def test_scenarios_have_help_on_options_and_defaults(run, name):
     ran = run('scenario', name, '--help')
     assert ran.exit_code == 0
     for field in SCENARIOS[name].options():
@@ -228,7 +228,7 @@ class Some(Parameters):
 class TestParameters:
     @pytest.fixture
     def chosen(self):
-        """What somebody chose by what they typed."""
+        """Return a function that gives the choice for what was typed."""
         found = []
 
         @click.command()
@@ -269,7 +269,10 @@ class TestPerforming:
 
     @pytest.fixture
     def perform_failing(self, tmp_path, monkeypatch):
-        """Does an experiment that keeps figures, if any, and fails."""
+        """Return a function that runs an experiment that fails.
+
+        The experiment first keeps figures, if there are any.
+        """
         monkeypatch.setattr(command, 'Clients', contextlib.nullcontext)
 
         def perform_failing(failure: BaseException, *kept: dict) -> None:
@@ -286,7 +289,7 @@ class TestPerforming:
         return perform_failing
 
     @pytest.mark.parametrize('failure', [BenchError('away'), Interrupted()])
-    def test_what_is_broken_off_is_kept(
+    def test_keeps_the_result_of_an_interrupted_run(
         self, perform_failing, tmp_path, failure, capsys
     ):
         runs = [run_of(0.5).as_json(), run_of(1.0).as_json()]
@@ -297,7 +300,7 @@ class TestPerforming:
         assert (tmp_path / 'workload-write.csv').exists()
         assert 'interrupted: ' in capsys.readouterr().out
 
-    def test_what_cannot_be_kept_is_shown_and_leaves_nothing(
+    def test_shows_a_result_that_cannot_be_kept(
         self, perform_failing, tmp_path, capsys
     ):
         in_the_way = tmp_path / 'workload-write.json'
@@ -307,7 +310,7 @@ class TestPerforming:
         assert 'p99 ms' in capsys.readouterr().out
         assert list(tmp_path.iterdir()) == [in_the_way]
 
-    def test_what_fails_does_not_keep_others_from_being_done(
+    def test_goes_on_after_an_experiment_that_fails(
         self, tmp_path, monkeypatch, capsys
     ):
         monkeypatch.setattr(command, 'Clients', contextlib.nullcontext)
@@ -326,7 +329,7 @@ class TestPerforming:
         assert result.experiment == 'write'
         assert 'read failed: /tmp/a: No space left' in capsys.readouterr().out
 
-    def test_it_says_at_the_start_how_long_it_took_before(
+    def test_says_at_the_start_how_long_it_took_the_last_time(
         self, tmp_path, monkeypatch, capsys
     ):
         monkeypatch.setattr(command, 'Clients', contextlib.nullcontext)
@@ -344,11 +347,15 @@ class TestPerforming:
         assert 'took 0:00:00 the last time\n' in perform()
         assert 'takes about 20 s\n' in perform(clients=3)
 
-    def test_what_has_not_begun_is_not(self, perform_failing, tmp_path):
+    def test_keeps_no_result_of_a_run_that_has_not_begun(
+        self, perform_failing, tmp_path
+    ):
         perform_failing(BenchError('away'))
         assert load_all(tmp_path) == []
 
-    def test_a_cluster_of_somebody_is_told(self, perform_failing, tmp_path):
+    def test_names_a_cluster_that_was_given_by_url(
+        self, perform_failing, tmp_path
+    ):
         cluster = {'url': 'https://swift', 'swift': '2.35.0'}
         figures = {'cluster': cluster, 'runs': []}
         perform_failing(Interrupted(), figures)
@@ -388,7 +395,7 @@ class TestContainerNames:
         own = PLAIN, None
         assert container_names('logs', [own]) == {own: 'logs'}
 
-    def test_several_have_their_kinds_and_rounds_behind_it(self):
+    def test_several_containers_have_their_kind_and_round_appended(self):
         owners = [(k, n) for k in (PLAIN, sharded(8)) for n in (0, 1)]
         names = container_names('logs', owners)
         assert [*names.values()] == [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of runs, CSV and words, from runs made up."""
+"""Tables of runs, CSV and words, from made-up runs."""
 
 import csv
 import io
@@ -47,7 +47,7 @@ def warnings(runs: list[Run]) -> list[str]:
 
 
 def runs_at(rates: dict, **conditions) -> list[Run]:
-    """Runs of so many operations in their last second, by kind and round."""
+    """Return runs by the operations in their last second, kind and round."""
     return [
         run_of(0.0, *[1.0] * count, kind=kind, turn=turn, **conditions)
         for kind, counts in rates.items()
@@ -144,21 +144,21 @@ def test_processor_time_that_is_not_known_has_no_column():
     assert 'processor' not in str([made.columns, made.notes])
 
 
-def test_intervals_tell_less_confidence_than_was_asked_for():
+def test_intervals_show_a_confidence_that_is_too_low():
     assert interval_text(None) == '—'
     assert interval_text(Interval(1, 1, 1, 0)) == '—'
     assert interval_text(Interval(1, 0.9, 1.25, 0.97)) == '0.90 to 1.25'
     assert interval_text(Interval(1, 0.9, 1.2, 0.5)) == '0.90 to 1.20 (50%)'
 
 
-def test_loads_that_the_clients_bound_are_told():
+def test_loads_that_were_bound_by_clients_are_reported():
     free = run_of(1.0)
     bound = replace(free, summary=replace(free.summary, is_client_bound=True))
     assert warnings([free]) == []
     assert warnings([free, bound])[0].startswith('In 1 of 2 loads')
 
 
-def test_refusals_are_told_where_there_are_some():
+def test_refusals_are_reported_if_there_are_any():
     free = run_of(1.0)
     held = replace(free, summary=replace(free.summary, refused=3))
     for run, refused in ((free, None), (held, '3')):
@@ -168,7 +168,7 @@ def test_refusals_are_told_where_there_are_some():
         assert row['errors'] == '0'
 
 
-def test_loads_of_which_nothing_was_admitted_are_told():
+def test_loads_without_an_admitted_request_are_reported():
     some = run_of(1.0)
     none = replace(some, summary=replace(some.summary, admitted=0))
     (told,) = warnings([some, none])
@@ -184,7 +184,7 @@ def test_loads_that_failed_altogether_need_not_be_longer(also):
 
 
 @given(st.lists(st.integers(), max_size=6, unique=True), st.integers(0, 20))
-def test_everybody_has_a_turn(some, turn):
+def test_each_item_is_first_in_one_turn(some, turn):
     assert sorted(rotated(some, turn)) == sorted(some)
     if some:
         firsts = {rotated(some, n)[0] for n in range(len(some))}
@@ -196,7 +196,7 @@ class TestCsv:
         entry = {'a': 1, 'b': {'c': 'x', 'd': [1]}, 'e': (1,), 'f': {}}
         assert flat(entry) == {'a': 1, 'b.c': 'x'}
 
-    def test_what_an_entry_lacks_is_empty(self):
+    def test_fields_that_an_entry_lacks_are_empty(self):
         text = csv_text([{'a': 1}, {'b': {'c': 'x, "y"'}}])
         rows = [*csv.DictReader(io.StringIO(text))]
         assert rows == [
@@ -216,7 +216,7 @@ class TestCsv:
 
 
 class TestWords:
-    def test_conditions_are_as_somebody_would_say_them(self):
+    def test_conditions_are_in_plain_words(self):
         given = {'size': 4096, 'rows': 1000000, 'limit': None, 'mix': 'a=1'}
         assert conditions_text(given) == (
             'size 4K, rows 1,000,000, limit none, mix a=1'
@@ -226,7 +226,7 @@ class TestWords:
         assert objects_text(1) == '1-byte objects'
         assert objects_text(65536) == '64K objects'
 
-    def test_conditions_that_differ_are_told(self):
+    def test_conditions_that_differ_are_found(self):
         runs = [run_of(size=1, page=2), run_of(size=1, page=3)]
         assert varying(runs) == ['page']
 
@@ -312,18 +312,18 @@ class TestDescriptions:
         found = describe(result_of(command, 'write', []))
         assert (found.tables, found.plots) == ([], [])
 
-    def test_results_have_their_word_in_the_title(self):
+    def test_results_have_their_name_in_the_title(self):
         runs = runs_at({PLAIN: [5]})
         found = describe(result_of('compare', 'list', runs, name='small'))
         assert title(found.result) == 'compare list (small)'
 
     @pytest.mark.parametrize(('value', 'told'), [(False, None), (True, 'yes')])
-    def test_what_was_not_asked_for_is_not_told(self, value, told):
+    def test_parameters_that_were_not_given_are_left_out(self, value, told):
         result = result_of('workload', 'list', [])
         result = replace(result, parameters={'unordered': value})
         assert dict(describe(result).parameters).get('unordered') == told
 
-    def test_unknown_results_are_told(self):
+    def test_unknown_results_are_reported(self):
         for unknown in (('fly', 'high'), ('compare', 'fly')):
             with pytest.raises(BenchError, match='remove it'):
                 describe(result_of(*unknown, []))
@@ -367,13 +367,13 @@ def test_an_earlier_result_is_replaced_only_if_that_was_asked_for(tmp_path):
 
 
 @pytest.mark.parametrize('text', ['{"name": "app"}', '[1]', '"a"'])
-def test_json_of_others_is_no_result(tmp_path, text):
+def test_other_json_is_no_result(tmp_path, text):
     (tmp_path / 'package.json').write_text(text)
     assert load_all(tmp_path) == []
 
 
 @pytest.mark.parametrize('text', ['{', '{"format": 1, "command": "compare"'])
-def test_what_may_have_been_a_result_is_told(tmp_path, text):
+def test_a_damaged_result_is_reported(tmp_path, text):
     (tmp_path / 'compare-write.json').write_text(text)
     with pytest.raises(BenchError, match='remove it if it is one'):
         load_all(tmp_path)

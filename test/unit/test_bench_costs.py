@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What scenarios say of the filter's own cost, from figures made up."""
+"""What scenarios show about the filter's own cost, from made-up figures."""
 
 import os
 import random
@@ -42,7 +42,7 @@ MANY = sharded(4)
 factors = st.floats(1, 100)
 unknowns = st.floats(-100, 100)
 
-#: Names in one of some shards each.
+#: Names, each in one of some shards.
 placed_names = st.lists(
     st.tuples(st.text('abc', min_size=1, max_size=6), st.integers(0, 4)),
     unique_by=lambda pair: pair[0],
@@ -57,18 +57,20 @@ class TestLines:
         unknowns,
         unknowns,
     )
-    def test_what_fits_exactly_is_found(self, equations, first, second):
+    def test_coefficients_that_fit_exactly_are_found(
+        self, equations, first, second
+    ):
         ratios = [a / b for a, b in equations]
         assume(max(ratios) > 1.1 * min(ratios))
         values = [a * first + b * second for a, b in equations]
         found = least_squares(equations, values)
         assert found == pytest.approx([first, second], rel=1e-4, abs=1e-4)
 
-    def test_unknowns_that_go_together_are_not_told_apart(self):
+    def test_proportional_equations_have_no_solution(self):
         assert least_squares([(1, 2), (2, 4), (3, 6)], [1, 2, 3]) is None
 
     @pytest.mark.parametrize('equations', [[], [(1, 2)], [(0, 1), (0, 2)]])
-    def test_too_few_equations_tell_nothing(self, equations):
+    def test_too_few_equations_have_no_solution(self, equations):
         assert least_squares(equations, [1.0] * len(equations)) is None
 
     @given(unknowns, unknowns)
@@ -107,18 +109,18 @@ class TestServers:
         measured = processor_seconds([os.getpid()])
         assert before <= measured <= time.process_time()
 
-    def test_a_process_that_is_gone_is_told(self):
+    def test_a_process_that_has_ended_is_reported(self):
         with pytest.raises(BenchError, match='process has ended'):
             processor_seconds([2**22 + 1])
 
-    def test_what_servers_used_is_summed_up(self):
+    def test_the_time_of_all_servers_is_summed_up(self):
         before = {1: 10.0, 2: 0.5}
-        # the third one is a worker that started meanwhile
+        # the third process is a worker that started meanwhile
         after = {1: 11.0, 2: 0.5, 3: 0.25}
         assert seconds_between(before, after) == 1.25
         assert seconds_between({}, {}) == 0
 
-    def test_of_a_server_that_ended_nothing_is_known(self):
+    def test_the_time_of_a_server_that_ended_is_unknown(self):
         assert seconds_between({1: 10.0, 2: 0.5}, {1: 11.0}) is None
 
     def test_memory_is_that_of_all_processes(self):
@@ -138,7 +140,9 @@ class TestShares:
         )
 
     @given(placed_names, st.integers(1, 12))
-    def test_all_is_listed_and_nothing_asked_in_vain(self, placed, limit):
+    def test_all_rows_are_listed_with_the_requests_that_are_counted(
+        self, placed, limit
+    ):
         shards = [
             sorted(name for name, shard in placed if shard == index)
             for index in range(5)
@@ -171,7 +175,7 @@ class TestListingCost:
 
     @pytest.fixture
     def figures(self):
-        """Such as servers give that have these costs."""
+        """Return figures as from servers with these costs."""
         rows = []
         for kind in self.parameters.kinds:
             for page in self.parameters.page:
@@ -193,14 +197,14 @@ class TestListingCost:
         }
         return {'plans': [plan], 'rows': rows}
 
-    def test_costs_of_the_model_are_found_in_what_it_gives(self, figures):
+    def test_the_costs_of_a_model_are_found_in_its_figures(self, figures):
         costs = fitted_costs(compared(figures['rows'], 'page'))
         assert costs == {
             name: pytest.approx(getattr(self.costs, name)) for name in costs
         }
         assert len(costs) == 7
 
-    def test_one_size_of_pages_tells_no_cost_of_a_row(self):
+    def test_one_size_of_pages_gives_no_cost_per_row(self):
         row = {'kind': PLAIN.as_json(), 'page': 100, 'proxy_us': 5000}
         row['container_us'] = 4000
         assert fitted_costs(compared([row], 'page')) == {}
@@ -213,7 +217,7 @@ class TestListingCost:
     def test_processor_time_stands_beside_the_plain_containers(self, figures):
         proxy = self.parameters.tables(figures)[1]
         plain, few, *_ = cells_of(proxy)
-        # 4,000 µs and 14 µs a row, and in the other round half as much more
+        # 4,000 µs and 14 µs a row; in the other round half as much again
         assert plain['CPU ms'] == '22.5'
         assert plain['fitted ms'] == '18.0'
         assert plain['vs. plain'] == '—'
@@ -224,7 +228,7 @@ class TestListingCost:
         assert asked.series[-1].style == REFERENCE
         assert len(others) == 2
 
-    def test_none_will_do_too(self):
+    def test_can_be_shown_without_figures(self):
         figures = {'plans': [], 'rows': []}
         assert len(self.parameters.tables(figures)) == 1
         assert self.parameters.plots(figures) == []
@@ -260,7 +264,9 @@ class TestFilterCost:
             ],
         }
 
-    def test_what_the_app_took_in_the_round_is_not_the_filters(self, figures):
+    def test_the_time_of_the_app_in_the_same_round_is_subtracted(
+        self, figures
+    ):
         rows = figures['rows']
         own = [
             (row['turn'], row['own_us'])
@@ -286,7 +292,7 @@ class TestFilterCost:
         assert plot.y.label == 'CPU time per request (µs)'
         assert plot.series[-1].style == REFERENCE
 
-    def test_none_will_do_too(self):
+    def test_can_be_shown_without_figures(self):
         figures = {'rows': []}
         assert len(self.parameters.tables(figures)) == 2
         assert self.parameters.plots(figures) == []
@@ -296,7 +302,7 @@ class TestListingMemory:
     parameters = ListingMemory(listings=1000, every=10)
 
     def figures(self, growth_kb):
-        """Memory that settles in the first tenth and grows from there on."""
+        """Return memory that settles in the first tenth, and then grows."""
         return {
             'rows': [
                 {
@@ -310,7 +316,7 @@ class TestListingMemory:
             ]
         }
 
-    def test_growth_is_what_comes_after_the_first_tenth(self):
+    def test_growth_counts_after_the_first_tenth(self):
         (table,) = self.parameters.tables(self.figures(50))
         (row,) = cells_of(table)
         assert row['initial MB'] == '60.0'
@@ -324,12 +330,12 @@ class TestListingMemory:
         assert series.x[0] == 0
         assert series.y[-1] == 70
 
-    def test_part_of_the_figures_will_do(self):
+    def test_can_be_shown_with_part_of_the_figures(self):
         figures = {'rows': self.figures(0)['rows'][:1]}
         (table,) = self.parameters.tables(figures)
         assert len(table.rows) == 1
 
-    def test_none_will_do_too(self):
+    def test_can_be_shown_without_figures(self):
         (table,) = self.parameters.tables({'rows': []})
         assert not table.rows
         assert self.parameters.plots({'rows': []}) == []

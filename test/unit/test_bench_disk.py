@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A folder that is served as files of a disk are."""
+"""A folder whose files are served like those of a disk."""
 
 import http.client
 from urllib.parse import urlsplit

@@ -22,7 +22,7 @@ from shardmw.bench.results.figures import (
     spread,
 )
 
-#: As clocks give them, and equal now and then. Sixteenths add up exactly.
+#: Times as clocks give them, some of them equal. Sixteenths add up exactly.
 times = st.lists(st.integers(0, 320).map(lambda n: n / 16), max_size=60)
 values = st.lists(st.floats(0.001, 1000), min_size=1, max_size=60)
 durations = st.lists(st.floats(0, 10_000), max_size=60)
@@ -36,7 +36,7 @@ def test_latency_is_in_milliseconds():
     )
 
 
-def test_latency_of_nothing_is_none():
+def test_no_durations_have_no_latency():
     assert latency([]) == Latency(None, None, None, None)
 
 
@@ -45,14 +45,14 @@ def test_a_series_counts_each_second():
 
 
 @given(times, times, st.floats(0.1, 20))
-def test_a_series_counts_what_lies_in_its_time(times, begins, seconds):
+def test_a_series_counts_operations_in_its_time(times, begins, seconds):
     began = begins[0] if begins else 0.0
     counted = sum(per_second(times, began, seconds))
     assert counted == count_between(times, began, began + seconds)
 
 
 @given(times, windows)
-def test_no_window_has_more_than_the_most(times, seconds):
+def test_the_most_in_a_window_is_the_maximum_over_all_windows(times, seconds):
     most = max(
         (count_between(times, start, start + seconds) for start in times),
         default=0,
@@ -60,7 +60,7 @@ def test_no_window_has_more_than_the_most(times, seconds):
     assert most_in_window(times, seconds) == most
 
 
-def test_a_window_has_one_of_its_ends():
+def test_a_window_includes_one_of_its_ends():
     assert most_in_window([0, 1], 1) == 1
     assert most_in_window([0, 0.9, 1], 1) == 2
 
@@ -79,7 +79,7 @@ def test_six_values_give_the_confidence_that_is_wanted(values):
     assert 0.95 <= median_interval(values).confidence <= 1
 
 
-def test_few_values_give_less_and_say_so():
+def test_few_values_give_lower_confidence_and_say_so():
     found = median_interval([1, 2, 3])
     assert (found.low, found.high) == (1, 3)
     assert found.confidence == 0.75
@@ -87,7 +87,7 @@ def test_few_values_give_less_and_say_so():
 
 
 def test_many_values_leave_the_outer_ones_out():
-    # textbooks' table of the sign test: of 20, the 6th and the 15th
+    # a textbook's table of the sign test: of 20 values, the 6th and the 15th
     found = median_interval(range(1, 21))
     assert (found.low, found.high) == (6, 15)
 
@@ -106,7 +106,7 @@ def test_two_values_are_no_outliers_however_close_they_are():
     assert spread([value, math.nextafter(value, math.inf)]).outliers == 0
 
 
-def test_a_spread_of_nothing_is_none():
+def test_no_values_have_no_spread():
     assert spread([]) == Spread(*[None] * 7, 0)
 
 
@@ -146,7 +146,7 @@ def test_a_histogram_survives_json(durations):
 
 
 @given(series, st.integers(1, 50))
-def test_a_rolling_average_lies_among_what_it_is_of(series, width):
+def test_a_rolling_average_is_between_its_values(series, width):
     found = rolling_average(series, width)
     assert len(found) == len(series)
     known = [each for each in series if each is not None]
@@ -171,7 +171,7 @@ def test_means_are_those_of_each_second():
 
 
 @given(st.lists(st.tuples(st.floats(1, 9), st.floats(1, 9)), min_size=1))
-def test_the_ratio_of_ratios_turned_round_is_the_other_one(pairs):
+def test_swapped_pairs_have_the_reciprocal_ratio(pairs):
     found = ratio_interval(pairs)
     turned = ratio_interval((b, a) for a, b in pairs)
     assert found.low == pytest.approx(1 / turned.high)
@@ -182,7 +182,7 @@ def test_ratios_are_those_of_pairs():
     assert ratio_interval([(2, 1), (30, 10), (8, 2)]).median == 3
 
 
-def test_a_figure_of_nothing_counts_as_a_ratio():
+def test_a_value_of_0_has_a_ratio():
     assert ratio_interval([(0, 5)]).median == 0
 
 

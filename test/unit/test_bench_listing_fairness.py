@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes while a client lists: the table and the plot, from runs made up."""
+"""Writes while a client lists: the table and the plot, of made-up runs."""
 
 from dataclasses import replace
 
@@ -82,7 +82,7 @@ def test_ratios_are_of_the_same_round():
     assert rows['N = 4']['p99 vs. no listing'] == '1.50'
 
 
-def test_pages_and_errors_of_both_are_told_apart():
+def test_pages_and_errors_of_writers_and_listers_are_separate():
     runs = runs_of_rounds({(NOBODY, 10): 10, (PLAIN, 10): 20})
     failing = replace(runs[-1].summary, errors={'503': 7})
     runs[-1] = replace(runs[-1], summary=failing)
@@ -93,19 +93,19 @@ def test_pages_and_errors_of_both_are_told_apart():
     assert (plain['errors'], plain['listing errors']) == ('0', '7 × 503')
 
 
-def test_what_has_no_base_yet_has_no_ratio():
+def test_a_row_without_a_base_has_no_ratio():
     (row,) = cells(table_of(runs_of_rounds({(MANY, 10): 20})))
     assert row['p99 vs. no listing'] == row['p99 vs. plain listed'] == '—'
 
 
 @pytest.mark.parametrize(('rate', 'told'), [(1, False), (9, True), (0, False)])
-def test_writers_that_are_behind_are_told(rate, told):
+def test_writers_that_are_behind_are_reported(rate, told):
     runs = runs_of_rounds(ROUND)
     notes = table_of(runs, replace(PARAMETERS, rate=rate)).notes
     assert any('were behind' in note for note in notes) == told
 
 
-def test_the_plot_has_bars_for_each_page_beside_nobodys():
+def test_the_plot_has_bars_for_each_page_and_a_line_without_listings():
     (plot,) = PARAMETERS.plots(figures(runs_of_rounds(ROUND)))
     assert plot.x.names == ['plain', 'N = 4']
     assert [(s.style, list(s.y)) for s in plot.series] == [
@@ -115,7 +115,7 @@ def test_the_plot_has_bars_for_each_page_beside_nobodys():
     ]
 
 
-def test_what_has_not_begun_has_neither():
+def test_a_run_that_has_not_begun_has_neither_tables_nor_plots():
     assert PARAMETERS.tables(figures([])) == []
     assert PARAMETERS.plots(figures([])) == []
     alone = runs_of_rounds({(NOBODY, 10): 10})

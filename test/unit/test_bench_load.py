@@ -41,7 +41,10 @@ def samples_of(*given: Sample) -> np.ndarray:
 
 
 def outcome_of(*given: Sample, seconds: float = 2.0, busy: float = 0.5):
-    """What came of a load that began at 100, and at 1,000 on the wall."""
+    """Return the outcome of a load that began at 100.
+
+    The wall clock showed 1,000 then.
+    """
     samples = samples_of(*given)
     return Outcome(('PUT',), samples, 100.0, 1000.0, seconds, busy)
 
@@ -71,7 +74,7 @@ def test_processes_share_the_requests(processes):
     assert sorted(numbers) == [*range(20)]
 
 
-def test_what_is_admitted_late_was_offered_only():
+def test_requests_that_are_answered_late_count_as_offered_only():
     summary = summarize(outcome_of(sample(101), sample(102.1)))
     assert (summary.offered, summary.admitted) == (2, 1)
     assert (summary.offered_rate, summary.admitted_rate) == (1, 0.5)
@@ -86,17 +89,17 @@ def test_refusals_are_no_errors():
     assert errors_text({}) == '0'
 
 
-def test_the_series_is_of_what_was_admitted():
+def test_the_series_counts_admitted_requests():
     given = sample(100.5), sample(100.6, 498), sample(101.5), sample(101.9)
     assert summarize(outcome_of(*given)).admitted_each_second == [1, 2]
 
 
-def test_latency_is_that_of_what_was_admitted():
+def test_latency_is_that_of_admitted_requests():
     found = summarize(outcome_of(sample(100.5), sample(101, 498))).latency
     assert found.mean_ms == pytest.approx(500)
 
 
-def test_who_found_an_empty_queue_tells_nothing_of_how_long_it_takes():
+def test_the_first_request_of_each_client_has_no_latency():
     first = [sample(100.2)._replace(start=100), sample(100.4)]
     outcome = replace(outcome_of(*first, sample(101)), clients=2)
     found = summarize(outcome)
@@ -109,13 +112,13 @@ def test_who_found_an_empty_queue_tells_nothing_of_how_long_it_takes():
     assert whole.latency.mean_ms == pytest.approx(400)
 
 
-def test_clients_at_their_limit_are_told():
+def test_clients_at_their_limit_are_recognized():
     assert not outcome_of(busy=0.8).is_client_bound
     assert outcome_of(busy=0.95).is_client_bound
 
 
 def one_after_the_other(first: float, took: float) -> list[Sample]:
-    """What one client does from 100 on, before 102."""
+    """Return what one client does from 100 until before 102."""
     starts = [100.0]
     while starts[-1] < 102:
         starts.append(starts[-1] + (took if starts[1:] else first))
@@ -133,7 +136,7 @@ def test_a_rate_is_the_same_wherever_its_time_cuts_operations(took, clients):
 
 
 @given(st.floats(0.05, 0.95), st.floats(0.05, 0.5))
-def test_a_rate_is_of_what_comes_after_the_first_answers(first, took):
+def test_a_rate_counts_requests_after_the_first_answers(first, took):
     found = summarize(outcome_of(*one_after_the_other(first, took)))
     assert found.steady_seconds == pytest.approx(2 - first)
     assert found.done_rate == pytest.approx(1 / took)
@@ -147,7 +150,7 @@ def test_an_operation_of_no_time_is_done_whole_or_not_at_all():
     assert [*outcome.steady_shares[1:]] == [1, 0]
 
 
-def test_the_wall_clock_goes_along():
+def test_a_time_of_the_load_has_a_wall_clock_time():
     assert outcome_of().wall_time(101.5) == 1001.5
 
 
@@ -156,23 +159,23 @@ def test_the_phases_of_an_operation_add_up():
     assert [found[name].mean_ms for name in PHASES] == [125, 125, 250, 500]
 
 
-def test_what_is_answered_too_early_has_a_total_only():
+def test_a_request_that_is_answered_too_early_has_a_total_only():
     early = sample(101)._replace(sent=math.nan)
     found = summarize(outcome_of(early)).phases
     assert (found['request'].mean_ms, found['total'].mean_ms) == (None, 500)
 
 
-def test_bytes_are_those_of_what_was_admitted():
+def test_bytes_are_those_of_admitted_requests():
     summary = summarize(outcome_of(sample(101), sample(101, 498)))
     assert (summary.bytes_sent, summary.bytes_received) == (2, 7)
 
 
-def test_latency_goes_by_the_second_of_the_end():
+def test_latency_is_grouped_by_the_second_of_the_end():
     found = summarize(outcome_of(sample(101.5), sample(101.6, 503)))
     assert found.latency_each_second == [None, 500]
 
 
-def test_operations_are_apart_where_there_are_several():
+def test_several_kinds_of_operations_are_summed_up_apart():
     given = sample(101), sample(101)._replace(kind=1), sample(101, 503)
     outcome = replace(outcome_of(*given), kinds=('PUT', 'GET', 'HEAD'))
     found = summarize(outcome).by_operation

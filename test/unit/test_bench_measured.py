@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What scenarios about databases and files say, from figures made up."""
+"""What scenarios about databases and files show, from made-up figures."""
 
 import pytest
 from click import BadParameter
@@ -25,7 +25,7 @@ MANY = sharded(4)
 
 
 def write_run(kind, rows: int, milliseconds: float) -> dict:
-    """A load of two writes that take as long as this."""
+    """Return a load of two writes that take this long."""
     samples = []
     for begin in (100.2, 100.7):
         each = sample(begin + milliseconds / 1000)
@@ -95,12 +95,12 @@ class TestContainerGrowth:
         assert plain['above / below'] == '1.50'
         assert many['above / below'] == '1.00'
 
-    def test_a_million_rows_tell_how_long_they_took(self, figures):
+    def test_the_time_of_a_million_rows_is_shown(self, figures):
         table = self.parameters.tables(figures)[2]
         (row,) = cells_of(table)
         assert (row['to'], row['rows/s']) == ('1,000,000', '125,000')
 
-    def test_what_was_published_has_its_place_in_the_plot(self, figures):
+    def test_published_means_are_in_the_plot(self, figures):
         plot = self.parameters.plots(figures)[0]
         published = plot.series[-1]
         assert published.style == REFERENCE
@@ -108,12 +108,12 @@ class TestContainerGrowth:
         assert min(published.x) == 1_000_000
         assert max(published.x) == 2_000_000
 
-    def test_part_of_the_figures_will_do(self, figures):
+    def test_can_be_shown_with_part_of_the_figures(self, figures):
         figures['runs'] = figures['runs'][:1]
         assert len(self.parameters.tables(figures)) == 3
         assert self.parameters.plots(figures) == []
 
-    def test_none_will_do_too(self):
+    def test_can_be_shown_without_figures(self):
         figures = {'runs': [], 'preloads': []}
         assert self.parameters.tables(figures)
         assert self.parameters.plots(figures) == []
@@ -182,12 +182,12 @@ class TestReplicaConvergence:
         (plot,) = self.parameters.plots(figures)
         assert [each.y[-1] for each in plot.series] == [100, 100]
 
-    def test_part_of_the_figures_will_do(self, figures):
+    def test_can_be_shown_with_part_of_the_figures(self, figures):
         figures['rounds'] = figures['rounds'][1:2]
         table = self.parameters.tables(figures)[0]
         assert [row['vs. plain'] for row in cells_of(table)] == ['—']
 
-    def test_none_will_do_too(self):
+    def test_can_be_shown_without_figures(self):
         figures = {'runs': [], 'rounds': []}
         assert self.parameters.tables(figures)
         assert self.parameters.plots(figures) == []
@@ -206,7 +206,7 @@ class TestUrls:
     @pytest.mark.parametrize(
         'url', ['', 'swift', 'ftp://a/v1/b', 'http://', 'http://a:port/']
     )
-    def test_what_is_none_is_told(self, url):
+    def test_text_that_is_no_url_is_refused(self, url):
         with pytest.raises(BenchError, match='is no URL: write http'):
             check_url(url)
 

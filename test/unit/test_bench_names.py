@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of objects that a container holds."""
+"""The names of the objects in a container."""
 
 import pickle
 
@@ -24,7 +24,7 @@ NAMES = st.one_of(FLAT, TREES, LISTED)
 
 
 @given(NAMES)
-def test_there_are_as_many_as_they_say(names):
+def test_the_length_is_the_number_of_names(names):
     assert len(list(names)) == len(names)
 
 
@@ -34,30 +34,30 @@ def test_an_index_gives_what_iteration_gives(names):
 
 
 @given(NAMES)
-def test_they_ascend_and_none_comes_twice(names):
+def test_names_ascend_without_duplicates(names):
     every = [name.encode() for name in names]
     assert every == sorted(set(every))
 
 
 @given(st.one_of(FLAT, TREES))
-def test_there_are_none_beyond_the_last(names):
+def test_no_name_is_beyond_the_last(names):
     for index in (-len(names) - 1, len(names)):
         with pytest.raises(IndexError):
             names[index]
 
 
 @given(NAMES)
-def test_a_process_can_be_sent_them(names):
+def test_names_can_be_sent_to_a_process(names):
     assert pickle.loads(pickle.dumps(names)) == names
 
 
-def test_many_are_no_more_to_send_than_few():
+def test_many_names_take_no_more_bytes_to_send_than_few():
     few, many = FlatNames(1), FlatNames(10**9)
     assert len(pickle.dumps(many)) < len(pickle.dumps(few)) + 10
 
 
 @given(st.integers(0, 300), st.integers(0, 300))
-def test_more_flat_names_begin_with_the_same(few, more):
+def test_more_flat_names_begin_with_the_same_names(few, more):
     assert list(FlatNames(few + more))[:few] == list(FlatNames(few))
 
 
@@ -69,7 +69,7 @@ def test_more_flat_names_begin_with_the_same(few, more):
         lambda: TreeNames(1, 10**6 + 1),
     ],
 )
-def test_more_than_there_are_digits_for_are_refused(make):
+def test_more_names_than_the_digits_allow_are_refused(make):
     with pytest.raises(BenchError, match='are the most'):
         make()
 
@@ -82,7 +82,7 @@ def test_scattered_names_fall_between_the_others(count, uploads):
     assert len(set(names)) == uploads
     assert not set(names) & set(others)
     assert all(name > others[0] for name in names)
-    # and between all of them, not just some
+    # and between all of them, not only some
     if uploads >= count:
         owners = {name.partition('-')[0] for name in names}
         assert owners == set(others)

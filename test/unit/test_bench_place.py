@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cluster of somebody's, which is left as it was found."""
+"""A cluster that exists already, and is left as it was."""
 
 import click
 import pytest
@@ -19,7 +19,7 @@ PLACE = Place('http://a/auth/v1.0', 'u', 'k')
 
 
 class Stage:
-    """A stage, a site and a screen in one, whose clean-up fails so."""
+    """A stage, a site and a screen in one, whose clean-up may fail."""
 
     containers = ('c',)
 
@@ -49,7 +49,7 @@ def use(stage: Stage, *failures: BaseException) -> None:
                 raise failure
 
 
-def test_it_is_cleaned_up_once():
+def test_a_cluster_is_cleaned_up_once():
     stage = Stage()
     use(stage)
     assert (stage.cleanups, stage.warnings) == (1, [])
@@ -62,14 +62,14 @@ def test_an_interruption_of_the_measurement_cleans_up():
     assert (stage.cleanups, stage.warnings) == (1, [])
 
 
-def test_an_interruption_of_the_clean_up_does_not_end_it():
+def test_an_interruption_does_not_end_the_clean_up():
     stage = Stage(Interrupted())
     with pytest.raises(Interrupted):
         use(stage)
     assert (stage.cleanups, stage.warnings) == (2, [])
 
 
-def test_a_second_one_ends_it_and_what_is_left_is_told():
+def test_a_second_interruption_ends_the_clean_up_and_names_what_is_left():
     stage = Stage(Interrupted(), Interrupted())
     with pytest.raises(Interrupted):
         use(stage)
@@ -84,7 +84,7 @@ def test_a_failure_of_the_clean_up_does_not_hide_that_of_the_measurement():
 
 
 def chosen_auth(*arguments: str, **variables: str) -> Auth:
-    """Return how somebody who typed this logs in."""
+    """Return the login that these arguments choose."""
     chosen = []
 
     @click.command()

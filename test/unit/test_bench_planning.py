@@ -58,7 +58,7 @@ def test_no_container_has_more_shards_than_it_may_have(plan):
 
 
 @given(plans, st.integers(1, 10))
-def test_more_needs_have_no_fewer_shards(plan, times):
+def test_a_larger_plan_has_no_fewer_shards(plan, times):
     more = replace(plan, objects=plan.objects * times, puts=plan.puts * times)
     assert more.shards >= plan.shards
 
@@ -157,7 +157,7 @@ def test_servers_that_are_too_few_are_named(kind):
     assert f'The {kind} servers have 1 cores' in warnings(1e9, 20000, **few)
 
 
-def test_servers_that_do_are_not():
+def test_servers_that_are_enough_are_not_named():
     assert 'servers have' not in warnings(1e9, 20000, **MANY_CORES)
 
 
@@ -165,7 +165,7 @@ def test_small_pages_of_many_shards_are_slow():
     assert "plain container's listing rate or less" in warnings(1e9, 20000)
 
 
-def test_what_fewer_shards_would_bring_is_said():
+def test_the_advantage_of_fewer_shards_is_shown():
     assert 'An alternative for faster listings: 15 shards' in warnings(
         1e6, 1500
     )
@@ -203,7 +203,7 @@ def test_the_command_prints_its_advice():
         (['--objects', '1'], "Missing option '--puts'"),
     ],
 )
-def test_what_makes_no_sense_is_said_in_a_line(arguments, message):
+def test_invalid_input_is_reported_in_one_line(arguments, message):
     result = run(*arguments)
     assert result.exit_code == 2
     (line,) = (x for x in result.output.splitlines() if 'Error' in x)

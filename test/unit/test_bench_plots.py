@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plots: what a drawing contains, and plots of runs that are made up."""
+"""The contents of drawings, and plots of made-up runs."""
 
 import math
 import re
@@ -68,7 +68,7 @@ def axes_of(*series: Series, **changes: object) -> list:
 
 
 class TestDrawing:
-    def test_words_and_values_are_letters(self):
+    def test_words_and_values_are_text(self):
         texts = {*texts_in(svg(BY_KIND))}
         assert {'Writes: throughput <by> shard count', 'writes/s'} <= texts
         assert {'no limit', 'limit 100/s', 'plain', 'N = 32'} <= texts
@@ -88,7 +88,7 @@ class TestDrawing:
         ]
         assert ids[0] and ids[1] and not ids[0] & ids[1]
 
-    def test_the_same_plot_gives_the_same_file_for_everybody(self):
+    def test_the_same_plot_always_gives_the_same_file(self):
         usual = svg(BY_KIND)
         with matplotlib.style.context({'font.size': 30}):
             assert svg(BY_KIND) == usual
@@ -256,7 +256,7 @@ class TestRatesByShards:
         assert series.high == [110, 150, 300]
         assert '3 rounds' in plot.note
 
-    def test_other_conditions_are_told_apart_by_series(self):
+    def test_other_conditions_have_series_of_their_own(self):
         runs = [
             run(kind=kind, limit=limit)
             for kind in (PLAIN, sharded(32))
@@ -311,7 +311,7 @@ class TestByCondition:
         assert not axis_of(20).log
         assert not axis_of(0).log
 
-    def test_of_many_conditions_each_work_shows_some(self):
+    def test_each_work_shows_some_of_many_conditions(self):
         runs = [run(w, rows=n) for w in ('read', 'write') for n in range(20)]
         plots = [*runplots.latency_distributions(runs)]
         stem = 'read-latency-distribution'
@@ -346,7 +346,7 @@ class TestLatencyOverTime:
         assert f'the last {window} s' in plot.note
 
 
-def test_kinds_that_a_plot_lacks_are_told():
+def test_kinds_that_a_plot_lacks_are_named():
     whole = run(each_second=(1, 2, 3))
     part = run(kind=sharded(2), took=(), each_second=(1,))
     for plots in (runplots.latency_over_time, runplots.latency_distributions):

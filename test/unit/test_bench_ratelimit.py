@@ -74,7 +74,7 @@ def test_a_limit_takes_the_place_of_any_other():
     assert set(limit_settings(None, None).values()) == {None}
 
 
-def test_shardmw_is_not_there_while_swifts_filter_limits_containers():
+def test_shardmw_is_replaced_while_swifts_filter_limits_containers():
     settings = limit_settings(STOCK, 20.0)
     assert settings['ratelimit.container_ratelimit_0'] == '20'
     assert settings['shardmw.container_ratelimit_0'] is None
@@ -97,7 +97,7 @@ def test_parameters_survive_json():
 # Figures
 
 
-def test_a_limit_about_what_the_machine_does_is_no_bound():
+def test_a_limit_near_the_rate_of_the_machine_is_no_bound():
     assert is_machine_bound(100, 105)
     assert not is_machine_bound(100, 120)
 
@@ -112,7 +112,7 @@ def test_a_limit_about_what_the_machine_does_is_no_bound():
         ({'is_client_bound': True}, 'clients'),
     ],
 )
-def test_what_a_rate_is_bound_by(changes, bound):
+def test_the_bound_of_a_rate_is_named(changes, bound):
     row = {
         'rate': 20,
         'shards': 8,
@@ -122,7 +122,7 @@ def test_what_a_rate_is_bound_by(changes, bound):
     assert bound_by({**row, **changes}) == bound
 
 
-def test_listed_times_count_more_than_those_of_answers():
+def test_listed_times_replace_those_of_answers():
     uploads = Uploads('/v1/a/c', 1)
     outcome = outcome_of(
         sample(101, number=1), sample(101, number=2), sample(101, 498, 3)
@@ -164,7 +164,7 @@ def test_a_trickle_is_half_a_limit():
     assert trickling_clients(0.5, 1) == 1
 
 
-def test_log_lines_are_told_apart():
+def test_log_lines_are_counted_by_kind():
     assert count_log_lines(LOG) == (1, 1, 1)
 
 
@@ -212,7 +212,7 @@ def test_a_folder_that_cannot_be_made_is_an_error(tmp_path):
         save(tmp_path / 'file' / 'folder', result)
 
 
-def test_a_provenance_says_it_all():
+def test_a_provenance_names_versions_and_machine():
     assert ORIGIN.sentence() == (
         'Measured on 2026-11-21 with shardmw 0.1.0 (abc1234), Swift 2.38.3, '
         'Python 3.11.7 and memcached 1.6.18, on a machine with 2 cores '

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report as a page: what is in it, and that it needs nothing else."""
+"""The report as a page: its contents, and that it needs no other file."""
 
 import re
 from dataclasses import replace
@@ -49,7 +49,7 @@ LATER = replace(ORIGIN, date='2999-01-01', load_average=0.3)
 
 
 class Reader(HTMLParser):
-    """A reader that refuses elements without an end."""
+    """A reader of HTML that refuses elements without an end tag."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -94,7 +94,7 @@ def section(title='compare write', complete=True, **also) -> Section:
 
 
 def kept(experiment='write', rounds=1, **also) -> Result:
-    """Return a result as the command keeps it: N = 8 is half as fast."""
+    """Return a result as the command keeps it; N = 8 is half as fast."""
     runs = [
         run(kind=kind, turn=turn, admitted=admitted).as_json()
         for turn in range(rounds)
@@ -163,12 +163,12 @@ class TestVerdict:
             (1, 1, 0, 'measured once'),
         ],
     )
-    def test_an_interval_tells_if_there_is_a_difference(
+    def test_an_interval_shows_if_there_is_a_difference(
         self, low, high, confidence, words
     ):
         assert judged(Interval(1, low, high, confidence)) == words
 
-    def test_without_a_comparison_there_is_none(self):
+    def test_without_a_comparison_there_is_no_verdict(self):
         result = kept()
         alone = replace(result, figures={'runs': result.figures['runs'][:1]})
         assert verdict(sections([alone])) is None
@@ -176,13 +176,13 @@ class TestVerdict:
 
 
 class TestOrigins:
-    def test_of_the_same_versions_there_is_one(self):
+    def test_with_the_same_versions_are_one(self):
         own = section()
         other = replace(own, result=replace(own.result, provenance=LATER))
         (origin,) = origins([own, other])
         assert ('measured', f'{ORIGIN.date} to 2999-01-01') in origin.facts
 
-    def test_others_are_told_apart_with_what_they_hold_for(self):
+    def test_with_another_cluster_are_separate(self):
         own, other = section(), section('compare read', plots=[])
         elsewhere = replace(
             ORIGIN, cluster='https://swift.example.org', swift=''
@@ -258,7 +258,7 @@ def test_an_alternative_text_tells_what_the_plot_shows():
     )
 
 
-def test_a_damaged_result_is_told_in_a_line():
+def test_a_damaged_result_is_reported():
     timeless = run().as_json()
     timeless['summary'] |= {'seconds': 0, 'steady_seconds': 0}
     for figures in ({}, {'runs': [{}]}, {'runs': None}, {'runs': [timeless]}):
@@ -284,7 +284,7 @@ def test_results_and_plots_have_names_of_their_own():
         ('[x](javascript:y) <b>', '[x](javascript:y) &lt;b&gt;'),
     ],
 )
-def test_sentences_keep_their_marks(text, found):
+def test_marks_in_sentences_become_html(text, found):
     assert inline(text) == found
 
 
@@ -308,7 +308,7 @@ class TestCommand:
         assert [*target.parent.iterdir()] == [target]
         assert html.exists()
 
-    def test_results_that_a_page_lacks_are_told(self, tmp_path):
+    def test_results_that_a_page_lacks_are_named(self, tmp_path):
         folder.save(tmp_path, kept())
         target = tmp_path / 'page.md'
         target.write_text(''.join(markers('compare-write compare-read')))
@@ -316,7 +316,7 @@ class TestCommand:
         assert ended.exit_code == 0
         assert 'compare-read is not in' in ended.output
 
-    def test_no_results_are_one_line(self, tmp_path):
+    def test_missing_results_are_reported_in_one_line(self, tmp_path):
         ended = self.report('--output', tmp_path / 'none')
         assert ended.exit_code == 1
         assert 'has no results: measure something first' in ended.output

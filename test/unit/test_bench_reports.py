@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of the experiments, from figures made up."""
+"""Tables of the experiments, from made-up figures."""
 
 from dataclasses import replace
 
@@ -32,7 +32,7 @@ LATENCY = experiments.Latency(**PARAMETERS)
 
 
 def load_summary(admitted: int) -> Summary:
-    """A load of 2 s that admits so many, after half a second each."""
+    """Return a load of 2 s whose requests are admitted after half a second."""
     return summarize(outcome_of(*[sample(101)] * admitted))
 
 
@@ -177,7 +177,7 @@ def test_operations_are_by_write():
 
 
 def latency_figures(turns: int) -> dict:
-    """Runs with a p50 (ms) by filter that grows by 1 each turn."""
+    """Return runs whose p50 (ms), by filter, grows by 1 each turn."""
     took_ms = {'none': 10.0, 'shardmw': 11.0, 'ratelimit': 12.0}
     runs = []
     for turn in range(turns):
@@ -205,7 +205,7 @@ def test_a_round_that_lacks_its_base_has_no_ratio():
     assert (own['p50 ms'], own['p50 ratio']) == ('11.0', '—')
 
 
-def test_what_was_interrupted_says_so():
+def test_an_interrupted_result_says_so():
     result = Result(
         *('ratelimit', 'operations', ORIGIN),
         *(OPERATIONS.as_json(), {'rows': []}),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of layout: what is computed and shown, from figures made up."""
+"""Changes of layout: what is computed and shown, from made-up figures."""
 
 import json
 import math
@@ -31,7 +31,7 @@ PARAMETERS = Reshard(shards=(4,), rounds=3)
 
 
 def moment(seconds: float, phase: str, moved: int, problem: str = '') -> dict:
-    """A report of the progress of a change."""
+    """Return a report of the progress of a change."""
     return {
         'seconds': seconds,
         'phase': phase,
@@ -40,7 +40,8 @@ def moment(seconds: float, phase: str, moved: int, problem: str = '') -> dict:
     }
 
 
-#: A load of 20 s that begins at 1,000 on the wall; the change begins at 1,005.
+#: A load of 20 s that begins at 1,000 on the wall clock; the change begins at
+#: 1,005.
 CHANGE = Change(
     1005.0,
     10.0,
@@ -63,7 +64,7 @@ def request(end: float, took: float, status: int = 201) -> Sample:
 
 
 def load(moving: float):
-    """A load whose PUTs take 0.1 s, but so long while rows move."""
+    """Return a load whose PUTs take 0.1 s, or longer while rows move."""
     outcome = outcome_of(
         request(1, 0.1),
         request(2, 0.1, 204),
@@ -117,7 +118,7 @@ def row_with_clients(moving: float, turn: int = 0, **also) -> dict:
 
 
 def table(rows: list[dict], title: str) -> list[dict[str, str]]:
-    """Return the cells of the table whose title begins so."""
+    """Return the cells of the table whose title begins like this."""
     tables = PARAMETERS.tables({'rows': rows})
     (found,) = (each for each in tables if each.title.startswith(title))
     return cells(found)
@@ -315,6 +316,6 @@ def test_changes_with_clients_are_plotted_with_their_phases():
     assert 'writes p99' in alternative(latencies)
 
 
-def test_what_has_not_begun_has_neither_tables_nor_plots():
+def test_a_run_that_has_not_begun_has_neither_tables_nor_plots():
     assert PARAMETERS.tables({'rows': []}) == []
     assert PARAMETERS.plots({'rows': []}) == []

@@ -40,7 +40,7 @@ RESPONSES = {
 
 
 def read(response: bytes, cuts=()) -> Response:
-    """Read a response in pieces; the last one is its end."""
+    """Read a response in pieces; the connection closes after the last one."""
     reader = Response()
     places = [0, *sorted({*cuts} - {0, len(response)}), len(response)]
     pieces = [response[a:b] for a, b in zip(places, places[1:], strict=False)]
@@ -51,7 +51,7 @@ def read(response: bytes, cuts=()) -> Response:
 
 
 @given(st.sampled_from(list(RESPONSES)), st.data())
-def test_a_response_is_whole_with_its_last_byte(response, data):
+def test_a_response_is_complete_with_its_last_byte(response, data):
     places = st.integers(0, len(response))
     found = read(response, data.draw(st.lists(places, max_size=5)))
     assert (
@@ -101,6 +101,6 @@ def test_a_server_that_closes_too_early_gave_no_answer(received):
         CHUNKED.replace(b'5\r\n', b'hello' * 1000),
     ],
 )
-def test_what_is_no_http_is_an_error(nonsense):
+def test_a_response_that_is_no_http_is_an_error(nonsense):
     with pytest.raises(httptools.HttpParserError):
         read(nonsense)

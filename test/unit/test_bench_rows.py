@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows that are put into container databases, and where they go."""
+"""Rows that are put into container databases, and their places."""
 
 import pytest
 from hypothesis import given
@@ -63,7 +63,9 @@ class TestPlacement:
         assert placer(sharded(shards), [])(name) == shard_of(name, shards)
 
     @given(OBJECT_NAMES, RANGES)
-    def test_shards_by_directory_do_so_too(self, name, shards):
+    def test_shards_by_directory_hold_what_the_filter_puts_there(
+        self, name, shards
+    ):
         (kind,) = sharded(shards).at([2])
         assert placer(kind, [])(name) == shard_of(name, shards, 2)
 
@@ -106,7 +108,7 @@ class TestBounds:
 
 
 @given(RANGES, st.floats(0, 0.99))
-def test_shards_come_to_their_full_files_one_after_the_other(shards, phase):
+def test_shards_fill_their_pending_files_one_after_the_other(shards, phase):
     wanted = [
         wanted_fullness(part, shards, phase) for part in range(shards + 1)
     ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs: what they say of a load, and JSON of it."""
+"""Runs: what they show of a load, and their JSON."""
 
 import json
 import math
@@ -24,7 +24,7 @@ def run_of(
     rows=0,
     **conditions,
 ) -> Run:
-    """A run whose operations ended at these seconds."""
+    """Return a run whose operations ended at these seconds."""
     outcome = outcome_of(*(sample(100 + end) for end in ends), seconds=seconds)
     return Run('write', kind, turn, conditions, summarize(outcome), rows)
 
@@ -49,10 +49,8 @@ def test_the_rate_is_by_how_long_operations_take(clients, duration, seconds):
 
 
 @given(clients=st.integers(1, 20), each=st.floats(0.01, 0.1))
-def test_the_rate_of_clients_in_a_queue_is_that_of_who_serves_it(
-    clients, each
-):
-    # all begin at once, and each has its turn after that of the others
+def test_the_rate_of_clients_in_a_queue_is_that_of_the_server(clients, each):
+    # all clients begin at once, and then take turns
     ends = [n * each for n in range(1, math.ceil(7 / each))]
     starts = [0.0] * clients + ends
     waits = zip(starts, ends, strict=False)
@@ -65,14 +63,14 @@ def test_the_rate_of_clients_in_a_queue_is_that_of_who_serves_it(
 
 
 def lasting(start: float, duration: float) -> Sample:
-    """An operation that began at a second and took so many."""
+    """Return an operation by the second when it began and its duration."""
     begun = 100 + start
     return sample(begun + duration)._replace(
         start=begun, sent=begun, first_byte=begun + duration
     )
 
 
-def test_operations_of_a_mix_are_told_apart():
+def test_operations_of_a_mix_have_separate_rates():
     first, put = sample(100.0), sample(100.5)
     get = sample(101.0)._replace(kind=1)
     outcome = outcome_of(first, put, get, get)
@@ -86,7 +84,7 @@ def test_operations_of_a_mix_are_told_apart():
     assert run_of(0.5).by_operation() == []
 
 
-def test_nothing_begun_in_time_is_no_rate():
+def test_without_an_operation_in_time_the_rate_is_0():
     assert run_of(seconds=2.0).rate == 0
     assert run_of(3.0, seconds=2.0).rate == 0
     assert run_of(seconds=2.0).bandwidth is None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a site takes away what it made."""
+"""How a site deletes what it has made."""
 
 import pytest
 
@@ -14,7 +14,7 @@ from shardmw.bench.targets.account import ContainerHead
 class Account:
     """An account and a runner of loads in one.
 
-    :param late: names that come just before each of the first deletions
+    :param late: names that appear just before each of the first deletions
     """
 
     proxy_urls = ('http://a',)
@@ -69,13 +69,13 @@ def site_of(account: Account) -> Site:
     return site
 
 
-def test_what_comes_after_a_container_was_emptied_goes_too():
+def test_objects_that_arrive_after_a_container_was_emptied_are_deleted():
     account = Account('a', 'b')
     site_of(account).cleanup()
     assert account.containers == {}
 
 
-def test_what_comes_on_and_on_is_told_with_what_is_left():
+def test_objects_that_keep_arriving_are_reported_with_what_is_left():
     with pytest.raises(
         BenchError, match='cannot be deleted: .* 409; left there: bench-001'
     ):

@@ -24,7 +24,7 @@ from shardmw.bench.units import Mix, parse_size_mix
 PATH = '/v1/AUTH_test/c'
 FEW = FlatNames(7)
 
-#: Names with folders, some of whose names begin others.
+#: Names with folders. Some names are the beginning of others.
 names_of_objects = st.lists(
     st.text('ab/é', min_size=1, max_size=6), unique=True, max_size=40
 ).map(sorted)
@@ -33,7 +33,7 @@ delimiters = st.sampled_from(['', '/', 'a/', 'é'])
 
 
 def shared(source, processes: int, most: int) -> list:
-    """The first requests of each of some processes, by their numbers."""
+    """Return the first requests of all processes, sorted by number."""
     all_of_them = [
         request
         for index in range(processes)
@@ -43,7 +43,7 @@ def shared(source, processes: int, most: int) -> list:
 
 
 def swift_listing(names, marker, limit, prefix, delimiter) -> list[str]:
-    """What Swift answers, as its API's documentation says."""
+    """Return the names that Swift lists by the documentation of its API."""
     rows = []
     for name in names:
         if not name.startswith(prefix):
@@ -71,7 +71,7 @@ def marker_of(request) -> str:
     ],
 )
 @given(processes=st.integers(1, 4))
-def test_what_ends_has_each_name_once(source, processes):
+def test_a_source_that_ends_has_each_name_once(source, processes):
     requests = shared(source, processes, 100)
     assert [each.number for each in requests] == [*range(7)]
     targets = sorted(each.target.decode() for each in requests)
@@ -80,7 +80,9 @@ def test_what_ends_has_each_name_once(source, processes):
 
 @pytest.mark.parametrize('kind', [Reads, Heads])
 @given(processes=st.integers(1, 4), shuffled=st.booleans())
-def test_what_goes_round_has_each_name_once_a_round(kind, processes, shuffled):
+def test_a_source_that_repeats_has_each_name_once_a_round(
+    kind, processes, shuffled
+):
     source = kind(PATH, FEW, shuffled)
     requests = shared(source, processes, 14)[:14]
     first, second = requests[:7], requests[7:]
@@ -153,7 +155,7 @@ def test_heads_of_a_container_are_all_alike():
 
 
 @given(names_of_objects, st.integers(1, 5), st.integers(0, 20))
-def test_listings_go_round(names, page, number):
+def test_listings_begin_again_after_the_last_page(names, page, number):
     listings = Listings(PATH, names, page)
     first, again = (
         next(listings.requests(n, 1)).target
@@ -163,7 +165,7 @@ def test_listings_go_round(names, page, number):
 
 
 @given(st.integers(0, 5), st.integers(1, 3), st.integers(0, 4))
-def test_some_pages_lie_evenly_among_all(first, stride, number):
+def test_a_stride_takes_evenly_spaced_pages(first, stride, number):
     listings = Listings(PATH, FlatNames(50), 3)
     some = replace(listings, first=first, stride=stride)
     page = first + number * stride
@@ -186,7 +188,7 @@ def test_different_requests_for_pages_have_the_same_rows():
         assert query == {'format': ['json'], 'limit': ['5']}
 
 
-def test_a_page_asks_for_what_is_wanted_only():
+def test_a_page_has_only_the_parameters_that_are_set():
     request = next(Listings(PATH, FEW, 5).requests(0, 1))
     assert request.target == b'/v1/AUTH_test/c?format=json&limit=5'
     odd = Listings(PATH, ['a&b/'], 5, '/', 'a&')
@@ -209,7 +211,7 @@ class TestMixed:
         assert 137 < kinds.count('GET') < 143
         assert 7 < kinds.count('HEAD') < 13
 
-    def test_writes_fall_evenly_between_what_exists(self):
+    def test_writes_fall_evenly_between_existing_names(self):
         requests = islice(self.MIXED.requests(0, 1), 1000)
         written = [r.target.decode() for r in requests if r.kind == 0]
         shares = [
@@ -225,11 +227,11 @@ class TestMixed:
         sizes = [each.body_bytes for each in requests if each.kind == 0]
         assert 0.4 < sizes.count(1) / len(sizes) < 0.6
 
-    def test_what_was_not_written_is_not_deleted(self):
+    def test_objects_that_were_not_written_are_not_deleted(self):
         requests = islice(self.MIXED.requests(0, 1), 1000)
         assert 'DELETE' not in {each.method.decode() for each in requests}
 
-    def test_what_was_written_is_deleted_once(self):
+    def test_objects_that_were_written_are_deleted_once(self):
         made = self.MIXED.requests(0, 1)
         written, deleted = [], []
         for request in islice(made, 2000):
@@ -239,19 +241,19 @@ class TestMixed:
         assert 50 < len(deleted) < 150
         assert deleted == written[: len(deleted)]
 
-    def test_what_was_refused_is_not_deleted(self):
+    def test_objects_that_were_refused_are_not_deleted(self):
         made = self.MIXED.requests(0, 1)
         for request in islice(made, 1000):
             made.answered(request, 498)
             assert request.method != b'DELETE'
 
-    def test_what_exists_is_not_written(self):
+    def test_existing_names_are_not_written(self):
         requests = islice(self.MIXED.requests(0, 1), 200)
         for request in requests:
             exists = request.target.decode() in [f'{PATH}/{n}' for n in FEW]
             assert exists == (request.method in (b'GET', b'HEAD'))
 
-    def test_what_exists_is_overwritten_and_listed(self):
+    def test_existing_names_are_overwritten_and_listed(self):
         mixed = replace(self.MIXED, mix=Mix(overwrite=50, list=50), page=7)
         requests = [*islice(mixed.requests(0, 1), 100)]
         of_method = {b'PUT': set(), b'GET': set()}

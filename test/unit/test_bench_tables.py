@@ -151,7 +151,7 @@ def test_bytes_are_in_a_unit_that_fits(size, text):
 
 
 @given(texts, texts)
-def test_figures_replace_what_is_between_the_markers(before, after):
+def test_figures_replace_the_text_between_the_markers(before, after):
     page = f'{before}{BEGIN}\nold\n{END}{after}'
     new = with_figures(page, 'new')
     assert new == f'{before}{BEGIN}\n\nnew\n\n{END}{after}'

@@ -187,7 +187,7 @@ def test_count(text, count):
         (parse_count, '1e-3 1,000M, 1e300 1e400', 'is no count: write a'),
     ],
 )
-def test_what_cannot_be_read_is_refused(parse, texts, message):
+def test_a_count_that_cannot_be_read_is_refused(parse, texts, message):
     for text in texts.split(' '):
         with pytest.raises(ValueError, match=message):
             parse(text.replace('_', ' '))

@@ -13,7 +13,7 @@ WITHOUT = 'import sys; sys.modules[{!r}] = None; '
 
 
 def ran_without(module: str, code: str) -> subprocess.CompletedProcess:
-    """What came of some Python where a module is not installed."""
+    """Run some Python as if a module were not installed."""
     return subprocess.run(
         [sys.executable, '-c', WITHOUT.format(module) + code],
         capture_output=True,
@@ -30,7 +30,9 @@ def ran_without(module: str, code: str) -> subprocess.CompletedProcess:
         ('saio', 'click', 'tools'),
     ],
 )
-def test_a_command_that_lacks_a_tool_says_so_in_a_line(command, module, extra):
+def test_a_command_that_lacks_a_tool_says_so_in_one_line(
+    command, module, extra
+):
     ran = ran_without(
         module,
         f"sys.argv[1:] = ['--help']; import shardmw.commands as c; "
@@ -43,7 +45,7 @@ def test_a_command_that_lacks_a_tool_says_so_in_a_line(command, module, extra):
     )
 
 
-def test_what_is_missing_otherwise_has_a_traceback():
+def test_any_other_missing_module_causes_a_traceback():
     ran = ran_without(
         'shardmw.saio.cli', 'import shardmw.commands as c; c.saio()'
     )

@@ -86,7 +86,7 @@ def test_other_depths_are_refused(conf, message):
 # Listings that may be old
 
 
-def test_listings_are_read_anew_by_default():
+def test_no_listings_are_kept_by_default():
     assert parse_options({}).listing_max_age_of('AUTH_a', 'c') == 0
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What decides whether Swift's tests pass, and what is said of it."""
+"""What decides if Swift's tests pass, and the report about it."""
 
 import configparser
 import contextlib
@@ -50,7 +50,7 @@ CASES = {
 
 
 def junit(outcomes) -> str:
-    """A report of tests named a.b, where a is a class."""
+    """Return a report of tests named a.b, where a is a class."""
     cases = []
     for name, status in outcomes:
         class_name, _, test = name.rpartition('.')
@@ -71,7 +71,7 @@ outcomes_by_test = st.dictionaries(test_names, statuses.map(Outcome))
 # Reports
 
 
-def test_a_report_tells_what_became_of_each_test():
+def test_a_report_has_the_outcome_of_each_test():
     text = junit(zip(['c.p', 'c.s', 'c.f'], Status, strict=True))
     assert parse_junit(text) == {
         'c.p': Outcome(Status.PASSED),
@@ -87,7 +87,7 @@ def test_an_error_is_a_failure():
     assert parse_junit(text) == {'.t': Outcome(Status.FAILED, 'e')}
 
 
-def test_of_a_long_failure_the_end_is_kept():
+def test_the_end_of_a_long_failure_is_kept():
     lines = '\n'.join(map(str, range(1000)))
     text = f'<a><testcase name="t"><failure>{lines}</failure></testcase></a>'
     why = parse_junit(text)['.t'].why
@@ -96,7 +96,7 @@ def test_of_a_long_failure_the_end_is_kept():
 
 
 @given(st.lists(st.tuples(test_names, statuses)))
-def test_of_a_test_that_is_reported_twice_the_worst_counts(reported):
+def test_the_worst_report_of_a_test_counts(reported):
     found = parse_junit(junit(reported))
     assert {name: outcome.status for name, outcome in found.items()} == {
         name: max(status for other, status in reported if other == name)
@@ -105,7 +105,7 @@ def test_of_a_test_that_is_reported_twice_the_worst_counts(reported):
 
 
 @pytest.mark.parametrize('text', ['', '<testsuite>', 'Killed'])
-def test_what_is_no_report_is_refused(text):
+def test_text_that_is_no_report_is_refused(text):
     with pytest.raises(ValueError, match='no JUnit report'):
         parse_junit(text)
 
@@ -114,7 +114,7 @@ def test_what_is_no_report_is_refused(text):
 
 
 @given(outcomes_by_test, outcomes_by_test)
-def test_a_test_is_in_exactly_one_place(plain, sharded):
+def test_a_test_is_in_exactly_one_field(plain, sharded):
     comparison = compare(plain, sharded)
     places = dataclasses.astuple(comparison)
     found = sorted(name for place in places for name in place)
@@ -122,7 +122,7 @@ def test_a_test_is_in_exactly_one_place(plain, sharded):
 
 
 @given(outcomes_by_test)
-def test_what_does_not_differ_is_not_worse(outcomes):
+def test_a_test_that_does_not_differ_is_not_worse(outcomes):
     comparison = compare(outcomes, outcomes)
     assert not comparison.regressed
     assert not comparison.better
@@ -144,7 +144,7 @@ def test_what_does_not_differ_is_not_worse(outcomes):
         (None, PASSED, 'sharded_only'),
     ],
 )
-def test_where_a_test_belongs(plain, sharded, place):
+def test_a_test_is_in_the_field_of_its_difference(plain, sharded, place):
     comparison = compare(
         {'t': plain} if plain else {}, {'t': sharded} if sharded else {}
     )
@@ -256,18 +256,18 @@ def verdict(plain, sharded):
     return judge('base', 4, {'swift': plain}, {'swift': sharded})
 
 
-def test_nothing_is_wrong_where_nothing_differs():
+def test_nothing_is_wrong_if_nothing_differs():
     judged = verdict(plain_run(ONE_PASSED), sharded_run(ONE_PASSED))
     assert judged.failures == 0
     assert judged.problems == ()
 
 
-def test_what_fails_on_both_is_no_failure_of_sharding():
+def test_a_failure_on_both_clusters_is_none_of_sharding():
     judged = verdict(plain_run(ONE_FAILED), sharded_run(ONE_FAILED))
     assert judged.failures == 0
 
 
-def test_what_fails_only_sharded_is_a_failure():
+def test_a_failure_on_the_sharded_cluster_only_is_one_of_sharding():
     judged = verdict(plain_run(ONE_PASSED), sharded_run(ONE_FAILED))
     assert judged.failures == 1
 
@@ -361,7 +361,7 @@ def test_a_test_belongs_to_one_suite():
     assert judged.problems[0] == 'plain s3: c.t ran in another suite, too'
 
 
-# What is said
+# Reports of verdicts
 
 
 PROVENANCE = Provenance('0.1.0', 'd1', 'abc1234', '2.38.3', '3.11.7', '2026')
@@ -394,7 +394,7 @@ def test_problems_are_failures_in_the_last_line():
     assert report.summary([broken]) == '1 passed, 1 failed, 0 skipped'
 
 
-def test_details_name_what_is_worse_and_why():
+def test_details_name_worse_tests_and_the_reason():
     assert report.details(BAD) == [
         'failed on the sharded cluster only: c.t',
         '    a',
@@ -406,7 +406,7 @@ def test_details_count_reasons_of_skipping():
     assert report.details(GOOD) == ['skipped on both, 1: not today']
 
 
-def test_of_several_proxies_the_shares_are_told():
+def test_details_have_the_shares_of_several_proxies():
     shared = verdict(
         plain_run(ONE_PASSED, requests=SHARED_REQUESTS),
         sharded_run(ONE_PASSED, requests=SHARED_REQUESTS),
@@ -431,7 +431,7 @@ def test_the_table_is_aligned():
     assert report.table_lines(rows) == ['variant      n', 'a        1,000']
 
 
-def test_the_page_has_versions_the_table_and_what_to_know_by_name():
+def test_the_page_has_versions_the_table_and_tests_by_name():
     bad = dataclasses.replace(BAD, variant='n1')
     text = report.page([GOOD, bad], PROVENANCE)
     assert 'Swift\n2.38.3, Python 3.11.7 and shardmw 0.1.0 (abc1234)' in text
@@ -441,7 +441,7 @@ def test_the_page_has_versions_the_table_and_what_to_know_by_name():
     assert '\n## Failed on both\n\nNothing.\n' in text
 
 
-# What is kept
+# Results that are kept
 
 
 def job(is_sharded=True) -> jobs.Job:
@@ -478,7 +478,7 @@ def test_results_of_other_versions_are_refused(tmp_path, what):
         others.verdicts([VARIANTS['base']], [suites.SUITES['s3']])
 
 
-def test_what_has_a_result_is_not_missing(tmp_path):
+def test_a_run_with_a_result_is_not_missing(tmp_path):
     kept_in(tmp_path).add(job(), sharded_run(ONE_PASSED))
     assert kept_in(tmp_path).missing([job(), job(False)]) == [job(False)]
 
@@ -488,7 +488,7 @@ def test_a_broken_run_is_missing(tmp_path):
     assert kept_in(tmp_path).missing([job()]) == [job()]
 
 
-def test_what_is_removed_is_missing(tmp_path):
+def test_a_result_that_was_removed_is_missing(tmp_path):
     results = kept_in(tmp_path)
     results.add(job(), sharded_run(ONE_PASSED))
     results.remove(job())
@@ -500,7 +500,7 @@ def test_a_result_is_not_kept_if_the_code_has_changed(tmp_path):
         kept_in(tmp_path, code='older').add(job(), sharded_run(ONE_PASSED))
 
 
-# How far it is
+# Progress
 
 
 @pytest.mark.parametrize(
@@ -520,7 +520,7 @@ def test_progress_is_what_pytest_counted_last(output, progress):
 
 
 class Named(BaseHTTPRequestHandler):
-    """Answers with its server's name and the body of the request."""
+    """A handler that answers with its server's name and the request's body."""
 
     protocol_version = 'HTTP/1.1'
 
@@ -550,14 +550,14 @@ class Named(BaseHTTPRequestHandler):
 
 
 class Closing(Named):
-    """Closes the connection after each response."""
+    """A handler that closes the connection after each response."""
 
     protocol_version = 'HTTP/1.0'
 
 
 @contextlib.contextmanager
 def running_server(name: str, handler=Named):
-    """A web server that says its name."""
+    """Run a web server that answers with its name."""
     with ThreadingHTTPServer(('127.0.0.1', 0), handler) as server:
         server.name = name
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -567,7 +567,7 @@ def running_server(name: str, handler=Named):
 
 @contextlib.contextmanager
 def two_servers(handler=Named):
-    """The address of two of them, in turn."""
+    """Run two such servers behind a balancer; yield its address."""
     with (
         running_server('a', handler) as a,
         running_server('b', handler) as b,
@@ -578,7 +578,7 @@ def two_servers(handler=Named):
 
 @pytest.fixture
 def connected():
-    """A client's connection to two servers."""
+    """Yield a client's connection to the balancer."""
     with two_servers() as url:
         connection = http.client.HTTPConnection(url.netloc, timeout=10)
         with contextlib.closing(connection):
@@ -591,7 +591,7 @@ def answer(connection, method='GET', **request) -> bytes:
 
 
 def answer_to_bytes(url, sent: bytes) -> bytes:
-    """All that comes for what is sent, up to the end of the connection."""
+    """Send bytes; return all that comes until the connection closes."""
     with socket.create_connection((url.hostname, url.port), 10) as client:
         client.sendall(sent)
         client.shutdown(socket.SHUT_WR)
@@ -624,7 +624,7 @@ def test_a_body_goes_to_the_proxy_that_has_its_head(connected):
     assert answer(connected) == b'b'
 
 
-def test_a_body_in_chunks_does_so_too(connected):
+def test_a_chunked_body_goes_to_the_proxy_that_has_its_head(connected):
     chunks = [b'GET / HTTP/1.1\r\n\r\n', b'x' * 100_000, b'0\r\n\r\n']
     body = b''.join(chunks)
     assert answer(connected, 'PUT', body=iter(chunks)) == b'a' + body
@@ -652,7 +652,7 @@ def test_a_proxy_that_closes_the_connection_closes_the_clients():
         b'PUT / HTTP/1.1\r\nX: ' + b'x' * 5_000_000,
     ],
 )
-def test_what_is_sent_arrives_as_it_is_whatever_it_is(sent):
+def test_any_bytes_arrive_unchanged(sent):
     received = []
 
     class Listening(socketserver.StreamRequestHandler):
@@ -700,7 +700,7 @@ def test_an_unknown_length_is_not_guessed(headers):
         body_length(head_with(*headers))
 
 
-def test_half_a_head_tells_nothing():
+def test_half_a_head_has_no_length():
     with pytest.raises(ValueError, match='does not end'):
         body_length(b'PUT /o HTTP/1.1\r\nContent-Length: 12\r\n')
 
@@ -718,7 +718,7 @@ def test_a_chunk_of_unknown_length_is_not_guessed(line):
         chunk_length(line)
 
 
-def test_the_requests_of_clients_are_counted_by_their_transactions():
+def test_requests_of_clients_are_counted_by_their_transactions():
     log = [
         'INFO proxy-server: HEAD /v1/a - tx3c0ffee0000000000000a-006b0113fd',
         'INFO proxy-server: GET /v1/a/c - tx3c0ffee0000000000000a-006b0113fd',
@@ -744,7 +744,7 @@ def test_requests_are_shared_fairly_or_not(requests, fair):
     assert are_fair(requests) is fair
 
 
-# What runs
+# Variants, suites and storage
 
 
 def test_variants_that_differ_in_shards_only_share_the_plain_runs():
@@ -771,7 +771,7 @@ def test_both_clusters_differ_in_their_shards_only(name):
     assert plain == sharded.with_settings({option: '0'})
 
 
-def test_what_one_suite_leaves_out_another_has():
+def test_tests_that_one_suite_leaves_out_are_in_another():
     left_out = {
         path for suite in suites.SUITES.values() for path in suite.without
     }
@@ -779,7 +779,7 @@ def test_what_one_suite_leaves_out_another_has():
     assert left_out <= had
 
 
-def test_the_tests_are_told_of_all_users():
+def test_the_configuration_of_the_tests_has_all_users():
     users = {
         'test:tester': 'k1',
         'test2:tester2': 'k2',
@@ -805,7 +805,7 @@ def test_the_tests_are_told_of_all_users():
 
 @pytest.fixture
 def memory(tmp_path, monkeypatch):
-    """A folder that stands for memory, in which metadata has room."""
+    """Return a folder that stands for memory, in which metadata has room."""
     folder = tmp_path / 'memory'
     folder.mkdir()
     monkeypatch.setattr(storage, '_MEMORY', folder)
@@ -829,7 +829,9 @@ def test_nothing_of_a_cluster_stays_in_memory(tmp_path, memory):
     assert not os.path.lexists(path)
 
 
-def test_without_room_anywhere_a_cluster_is_where_it_is(tmp_path, monkeypatch):
+def test_without_room_in_memory_a_cluster_is_in_its_own_folder(
+    tmp_path, monkeypatch
+):
     monkeypatch.setattr(storage, '_has_room', lambda path: False)
     path = tmp_path / 'run' / 'cluster'
     storage.make_folder(path)

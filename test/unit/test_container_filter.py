@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The filter of container servers, on Swift's container server."""
+"""The filter of container servers, in front of Swift's container server."""
 
 import itertools
 import json
@@ -170,7 +170,7 @@ def test_rows_that_wait_are_listed(server, filtered):
     ],
     ids=lambda asked: f'{asked.device} {asked.container} {asked.query}',
 )
-def test_all_else_is_left_to_a_request_of_its_own(filtered, asked):
+def test_any_other_read_is_left_to_a_request_of_its_own(filtered, asked):
     found = report(filtered, [read('empty'), asked, read('empty', 'HEAD')])
     assert [each is not None for each in found] == [True, False, True]
 
@@ -190,7 +190,7 @@ def test_the_state_is_not_read_while_the_database_is_locked(
     broker = server._get_container_broker('sdb1', '1', ACCOUNT, 'split')
     state = type(broker).get_db_state
 
-    # The server may open a second connection for it.
+    # The server may open a second connection to read the state.
     def written(self):
         with closing(sqlite3.connect(broker.db_file, timeout=0)) as other:
             other.execute('BEGIN EXCLUSIVE')
@@ -280,7 +280,7 @@ def pending(server, container):
     return Path(broker.pending_file)
 
 
-def test_a_read_does_not_wait_for_who_merges_rows(server, filtered):
+def test_a_read_of_pending_rows_does_not_wait_for_a_merge(server, filtered):
     send(server, 'PUT', 'full', 'waits')
     with lock_parent_directory(str(pending(server, 'full'))):
         found = report(filtered, [read('full', prefix='waits')])[0]
@@ -313,7 +313,7 @@ def test_rows_that_others_merge_meanwhile_are_listed_once(
     assert are_in(found.headers, plain)
 
 
-def test_figures_and_rows_are_of_one_moment(server, filtered, monkeypatch):
+def test_counts_and_rows_are_of_one_moment(server, filtered, monkeypatch):
     database = pending(server, 'full').with_suffix('')
     attempts = []
 
@@ -415,7 +415,10 @@ def test_a_name_that_a_database_has_twice_counts_as_once_merged(
 def test_no_row_is_merged_into_a_database_that_another_one_has_replaced(
     server, filtered, monkeypatch, params
 ):
-    """SQLite refuses to write into it (``SQLITE_READONLY_DBMOVED``)."""
+    """SQLite refuses to write into the old file.
+
+    The error is ``SQLITE_READONLY_DBMOVED``.
+    """
     container = f'replaced-{next(CLOCK)}'
     send(server, 'PUT', container)
     report(filtered, [read(container)])
@@ -426,7 +429,7 @@ def test_no_row_is_merged_into_a_database_that_another_one_has_replaced(
     commit = ContainerBroker._commit_puts
 
     def replace_and_commit(broker, *args):
-        # As Swift's replicator does, which does not wait for the lock.
+        # As Swift's replicator does, without waiting for the lock.
         copied.exists() and copied.rename(broker.db_file)
         commit(broker, *args)
 
@@ -449,7 +452,7 @@ def test_rows_that_a_read_has_merged_count_once(server, filtered):
         assert found.headers['X-Container-Object-Count'] == '1'
 
 
-def test_what_is_no_row_is_left_to_swift(server, filtered):
+def test_a_pending_file_with_a_torn_row_is_left_to_swift(server, filtered):
     send(server, 'PUT', 'torn')
     send(server, 'PUT', 'torn', 'waits')
     rows = pending(server, 'torn')
@@ -467,14 +470,14 @@ def test_no_code_in_a_row_is_run(server, filtered, monkeypatch, tmp_path):
 
     send(server, 'PUT', 'code')
     pending(server, 'code').write_bytes(b':' + b64encode(pickle.dumps(Row())))
-    # Swift runs it before 2.38.
+    # Swift before 2.38 runs the code.
     monkeypatch.setattr(ContainerBroker, '_commit_puts', lambda broker: None)
     found = report(filtered, [read('code')])[0]
     assert found.body == b'[]'
     assert not (tmp_path / 'made').exists()
 
 
-def test_a_read_waits_for_who_merges_rows(server, filtered):
+def test_a_read_that_merges_rows_waits_for_another_merge(server, filtered):
     send(server, 'PUT', 'full', 'waits')
     rows = pending(server, 'full')
 
@@ -511,7 +514,9 @@ def test_a_read_waits_for_a_database_that_is_locked(server, filtered):
 
 
 @pytest.mark.parametrize('seconds', [-1, 60])
-def test_what_takes_long_is_sent_in_parts(filtered, monkeypatch, seconds):
+def test_a_response_that_takes_long_is_sent_in_parts(
+    filtered, monkeypatch, seconds
+):
     monkeypatch.setattr(container_filter, 'SEND_SECONDS', seconds)
     reads = [
         read('full'),
@@ -535,7 +540,7 @@ def test_what_takes_long_is_sent_in_parts(filtered, monkeypatch, seconds):
 
 
 @pytest.mark.parametrize('body', [b'', b'{', b'[]', b'[[1]]'])
-def test_what_is_no_list_of_reads_is_a_bad_request(filtered, body):
+def test_a_body_that_is_no_list_of_reads_is_a_bad_request(filtered, body):
     assert ask(filtered, body).status_int == 400
 
 
@@ -546,13 +551,13 @@ def test_other_requests_reach_the_server(server, filtered):
     assert send(server, METHOD, 'full').status_int == 405
 
 
-def test_it_stands_next_to_the_container_server(server):
+def test_the_filter_must_be_next_to_the_container_server(server):
     make = filter_factory({})
     assert isinstance(make(server), ContainerFilter)
     with pytest.raises(ConfigError, match='next to container-server'):
         make(lambda _env, _start_response: [])
 
 
-def test_it_has_no_options():
+def test_the_filter_has_no_options():
     with pytest.raises(ConfigError, match='most'):
         filter_factory({}, most='1')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The filter of container servers writes nothing. Swift merges its rows."""
+"""The filter of container servers writes nothing; Swift merges its rows."""
 
 import json
 import shutil
@@ -35,7 +35,7 @@ from test.unit.test_container_filter import (
 NAMES = ['a', 'a/b', 'a/c', 'b/', 'b/\U0001f600', 'é']
 CONTAINERS = ['full', 'empty', 'gone', 'split', 'none']
 
-#: Parameters of listings for which no rows are merged.
+#: Parameters of listings that need no merge of pending rows.
 PARAMS = {
     'limit': st.integers(-1, 10_001),
     'marker': TEXTS,
@@ -45,7 +45,7 @@ PARAMS = {
     'format': st.sampled_from(['json', 'xml', '?']),
     'states': st.just('listing'),
 }
-#: Those for which Swift merges rows first.
+#: Parameters of listings for which Swift first merges pending rows.
 SWIFTS_PARAMS = {
     'path': TEXTS,
     'reverse': st.sampled_from(['', 'true', 'no', 'on']),
@@ -112,7 +112,7 @@ def server(devices):
 
 @pytest.fixture
 def merged(server):
-    """The server, with no rows that wait."""
+    """Return the server, without pending rows."""
     for container in ('full', 'split'):
         send(server, 'GET', container)
         assert pending(server, container).read_bytes() == b''
@@ -129,14 +129,14 @@ def broker_of(server, container):
 
 
 def files(folder: Path) -> dict[Path, bytes]:
-    """Return the contents of all files in a folder and in those below."""
+    """Return the contents of all files in a folder, at any depth."""
     return {
         path: path.read_bytes() for path in folder.rglob('*') if path.is_file()
     }
 
 
 def names_in_database(server, container):
-    """Return the names of the rows that the database itself has."""
+    """Return the names of the rows that are merged into the database."""
     path = broker_of(server, container).db_file
     with closing(sqlite3.connect(path)) as connection:
         query = 'SELECT name FROM object WHERE deleted = 0 ORDER BY name'
@@ -327,7 +327,7 @@ def test_a_damaged_database_is_left_to_the_server(devices, server, filtered):
     assert not database.exists()
 
 
-def test_what_a_killed_process_has_half_written_is_left_to_the_server(
+def test_a_half_written_row_of_a_killed_process_is_left_to_the_server(
     devices, merged, filtered
 ):
     database = Path(broker_of(merged, 'full').db_file)

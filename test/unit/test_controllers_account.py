@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Accounts: what their backing containers hold counts as theirs."""
+"""Accounts, whose counts include what backing containers hold."""
 
 import json
 
@@ -31,9 +31,10 @@ LONG_TOO = 'x' * 255 + 'y'
 
 @pytest.fixture
 def filter_app(swift):
-    """The filter, an account with a plain and a sharded container.
+    """Return the filter, with a plain and a sharded container in an account.
 
-    The plain one has 1 object of 1 byte, the sharded one 3 of 30 in total.
+    The plain container has 1 object of 1 byte, the sharded one 3 objects of
+    30 bytes in total.
     """
     filter_app = filtered(swift)
     swift.send(filter_app, 'PUT', f'{PATH}/plain')
@@ -46,7 +47,7 @@ def filter_app(swift):
 
 
 def figures_in(resp) -> tuple[int, int]:
-    """Return the objects and bytes that an answer shows."""
+    """Return the counts of objects and bytes in a response."""
     assert resp.is_success, resp.status
     return (
         int(resp.headers['X-Account-Object-Count']),
@@ -60,7 +61,7 @@ def get(swift, app, query='format=json', headers=None):
 
 
 def rows_in(resp) -> dict[str, tuple[int, int]]:
-    """Return the figures that a listing shows, by container."""
+    """Return the counts of objects and bytes in a listing, by container."""
     rows = json.loads(resp.body)
     return {row['name']: (row['count'], row['bytes']) for row in rows}
 
@@ -191,7 +192,7 @@ class TestListing:
         swift.update_accounts()
         assert rows_in(get(swift, filter_app))[name] == (1, 7)
 
-    def test_tells_long_names_with_one_beginning_apart(
+    def test_distinguishes_long_names_with_the_same_beginning(
         self, swift, filter_app
     ):
         for size, name in enumerate([LONG, LONG_TOO], start=5):
@@ -208,7 +209,7 @@ class TestListing:
         rows = rows_in(get(swift, filter_app))
         assert (rows['c'], rows['c.d']) == ((3, 30), (1, 7))
 
-    def test_does_not_show_what_deleted_containers_have_left(
+    def test_does_not_count_leftovers_of_deleted_containers(
         self, swift, filter_app
     ):
         create(swift, filter_app, 1, 'e')
@@ -290,7 +291,7 @@ class TestDelete:
 
     @pytest.fixture
     def filter_app(self, swift):
-        """The filter, and an account with an empty sharded container."""
+        """Return the filter, with an empty sharded container."""
         filter_app = filtered(swift)
         create(swift, filter_app, 2)
         return filter_app
@@ -308,7 +309,7 @@ class TestDelete:
             ('DELETE', HIDDEN_PATH),
         ]
 
-    def test_with_empty_shards_is_the_apps(self, swift, filter_app):
+    def test_with_empty_shards_is_left_to_the_app(self, swift, filter_app):
         swift.register('DELETE', PATH, 204)
         assert self.delete(swift, filter_app).status_int == 204
 
@@ -326,7 +327,7 @@ class TestDelete:
         put_sharded_row(swift, 'o')
         assert self.delete(swift, filter_app).status_int == 409
 
-    def test_with_a_shard_that_is_emptied_but_not_reported_yet_is_the_apps(
+    def test_with_a_shard_emptied_but_not_reported_yet_is_left_to_the_app(
         self, swift, filter_app
     ):
         put_sharded_row(swift, 'o')
@@ -342,7 +343,7 @@ class TestDelete:
         assert resp.status_int == 400
         assert swift.sent() == [('DELETE', PATH)]
 
-    def test_where_nobody_may_is_not_allowed_as_in_swift(
+    def test_without_account_management_is_a_405_as_in_swift(
         self, swift, filter_app
     ):
         put_sharded_row(swift, 'o')
@@ -376,7 +377,7 @@ class TestDelete:
         assert self.delete(swift, filter_app).status_int == 503
         assert swift.sent('DELETE') == []
 
-    def test_without_sharded_containers_is_the_apps(self, swift):
+    def test_without_sharded_containers_is_left_to_the_app(self, swift):
         filter_app = filtered(swift)
         assert self.delete(swift, filter_app).status_int == 204
         assert swift.sent('DELETE')[0] == ('DELETE', PATH)
@@ -394,7 +395,7 @@ class TestDeleteWithReplicas(_WithReplicas):
 
     @pytest.fixture
     def filter_app(self, swift):
-        """The filter, and an account with an empty and a filled container."""
+        """Return the filter, with an empty and a filled container."""
         filter_app = filtered(swift)
         create(swift, filter_app, 2)
         create(swift, filter_app, 2, 'd')
@@ -402,20 +403,20 @@ class TestDeleteWithReplicas(_WithReplicas):
         return filter_app
 
     def only_d(self, swift, replicas: list[int]) -> None:
-        """Let replicas list a shard of the empty container only."""
+        """Let replicas list only a shard of the empty container."""
         for replica in replicas:
             swift.lose_account(HIDDEN, replica)
         swift.update_account(HIDDEN, backing(swift, 0, 'd'))
 
     @pytest.mark.parametrize('replicas', [[0], [0, 1], [1, 2]])
-    def test_of_which_some_lack_rows_is_refused(
+    def test_is_refused_if_only_some_list_the_rows(
         self, swift, filter_app, replicas
     ):
         self.only_d(swift, replicas)
         resp = swift.send(filter_app, 'DELETE', PATH, env=OWNER)
         assert resp.status_int == 409
 
-    def test_of_which_some_lack_rows_is_refused_beyond_the_first_page(
+    def test_is_refused_if_only_some_list_the_rows_beyond_the_first_page(
         self, swift, filter_app, monkeypatch
     ):
         monkeypatch.setattr(accounts, 'account_page', lambda: 1)
@@ -423,19 +424,19 @@ class TestDeleteWithReplicas(_WithReplicas):
         resp = swift.send(filter_app, 'DELETE', PATH, env=OWNER)
         assert resp.status_int == 409
 
-    def test_of_which_one_does_not_answer_is_refused(self, swift, filter_app):
+    def test_is_refused_if_one_does_not_answer(self, swift, filter_app):
         swift.servers.away = {'d0'}
         resp = swift.send(filter_app, 'DELETE', PATH, env=OWNER)
         assert resp.status_int == 409
 
-    def test_of_which_most_do_not_answer_is_a_503(self, swift, filter_app):
+    def test_is_a_503_if_most_do_not_answer(self, swift, filter_app):
         swift.servers.away = {'d0', 'd1'}
         resp = swift.send(filter_app, 'DELETE', PATH, env=OWNER)
         assert resp.status_int == 503
         assert swift.sent('DELETE') == []
 
     @pytest.mark.parametrize('name', ['c', 'd'])
-    def test_of_whose_shards_most_databases_are_lost_is_a_503(
+    def test_is_a_503_if_most_databases_of_a_shard_are_lost(
         self, swift, filter_app, name
     ):
         swift.direct('DELETE', f'/{HIDDEN}/{shard_for(swift, "o")}/o')
@@ -445,7 +446,7 @@ class TestDeleteWithReplicas(_WithReplicas):
         assert resp.status_int == 503
         assert swift.sent('DELETE') == []
 
-    def test_of_which_two_are_lost_and_one_does_not_answer_is_a_503(
+    def test_is_a_503_if_two_are_lost_and_one_does_not_answer(
         self, swift, filter_app
     ):
         for replica in (0, 1):
@@ -457,7 +458,7 @@ class TestDeleteWithReplicas(_WithReplicas):
 
 
 class TestDeleteWithoutAnAnswerOfTheHiddenAccount(_WithReplicas):
-    """The register tells whether the account may have a hidden one."""
+    """The register shows if the account may have a hidden account."""
 
     @pytest.fixture
     def filter_app(self, swift):
@@ -465,10 +466,10 @@ class TestDeleteWithoutAnAnswerOfTheHiddenAccount(_WithReplicas):
         return filtered(swift)
 
     def is_registered_at(self, swift, replicas: list[int]) -> None:
-        """Have replicas of the register list the account."""
+        """Let replicas of the register list the account."""
         swift.put_container(f'/{REGISTER}/{ACCOUNT}', replicas=replicas)
 
-    def test_of_an_account_that_is_not_registered_is_the_apps(
+    def test_of_an_account_that_is_not_registered_is_left_to_the_app(
         self, swift, filter_app
     ):
         resp = swift.send(filter_app, 'DELETE', PATH, env=OWNER)

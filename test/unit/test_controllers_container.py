@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Listings and HEADs of containers: which replicas and shards decide them.
+"""Listings and HEADs of containers, and the replicas and shards they need.
 
-How rows are merged into a page is tested in test_listing_*.
+The merge of rows into a page is tested in test_listing_*.
 """
 
 import dataclasses
@@ -50,7 +50,7 @@ DENIED = {'swift.authorize': lambda req: HTTPForbidden(request=req)}
 
 
 def read_acl_only(req):
-    """Authorize requests by a read ACL, as an auth filter does."""
+    """Authorize requests by the read ACL, as an auth filter does."""
     return None if req.acl == 'everybody' else HTTPForbidden(request=req)
 
 
@@ -62,7 +62,7 @@ def allow_everybody_to_read(swift, app) -> None:
 
 @pytest.fixture
 def filter_app(swift):
-    """The filter, which has a sharded container with five objects."""
+    """Return the filter, with a sharded container of five objects."""
     filter_app = filtered(swift)
     create(swift, filter_app, SHARDS)
     for size, name in enumerate(NAMES, start=1):
@@ -88,13 +88,13 @@ def names_in(resp) -> list[str]:
 
 
 def figures_in(resp) -> tuple[int, int]:
-    """Return the objects and bytes that an answer shows."""
+    """Return the counts of objects and bytes in a response."""
     assert resp.is_success, resp.status
     return int(resp.headers[COUNT_HEADER]), int(resp.headers[BYTES_HEADER])
 
 
 def asked_shards(swift: FakeSwift) -> list[str]:
-    """Return the backing containers that were read, each time."""
+    """Return the backing container of each read."""
     prefix = f'/{HIDDEN}/'
     return [
         path.removeprefix(prefix)
@@ -104,7 +104,7 @@ def asked_shards(swift: FakeSwift) -> list[str]:
 
 
 def recreate(swift: FakeSwift, layout: Layout | None) -> None:
-    """Delete the root and put it again, unknown to the proxy."""
+    """Delete the root and put it again, without the proxy's knowledge."""
     cached = dict(swift.memcached.values)
     swift.direct('DELETE', f'/{ACCOUNT}/c')
     headers = {RECORD_HEADER: layout.to_record()} if layout else {}
@@ -203,7 +203,7 @@ class TestSlowListing:
             paths = [path for _, _, path in swift.servers.asked]
             return paths.count(shard), resp.status_int
 
-        # The first one reads the figures of the shards, too.
+        # The first listing reads the counts of the shards, too.
         list_names()
         swift.servers.before(shard, wait)
         assert list_names() == (reads, status)
@@ -241,7 +241,7 @@ class TestListingThatSwiftRefuses:
         assert resp.status_int == 400
         assert resp.body.startswith(b'allow_unordered cannot be combined')
 
-    def test_of_a_plain_container_is_the_apps(self, swift):
+    def test_of_a_plain_container_is_left_to_the_app(self, swift):
         swift.put_container(f'/{ACCOUNT}/c')
         query = 'limit=10001&allow_unordered=true&reverse=on'
         assert get(swift, filtered(swift), query=query).status_int == 412
@@ -293,7 +293,7 @@ class TestUnorderedByTheOwnersChoice:
         ('query', 'env'),
         [('allow_unordered=false', {}), ('', {'swift.source': 'DLO'})],
     )
-    def test_leaves_the_order_to_those_who_need_it(
+    def test_keeps_the_order_for_requests_that_need_it(
         self, swift, filter_app, query, env
     ):
         assert names_in(get(swift, filter_app, env, query=query)) == NAMES
@@ -314,13 +314,13 @@ class TestUnorderedByTheOwnersChoice:
         assert UNORDERED_HEADER not in resp.headers
         assert names_in(resp) == NAMES
 
-    def test_is_not_for_others_to_make(self, swift, filter_app):
+    def test_cannot_be_made_by_others(self, swift, filter_app):
         headers = {UNORDERED_HEADER: 'false'}
         swift.send(filter_app, 'POST', CONTAINER, headers, DENIED)
         resp = swift.send(filter_app, 'HEAD', CONTAINER)
         assert resp.headers[UNORDERED_HEADER] == 'true'
 
-    def test_has_to_be_one_that_there_is(self, swift, filter_app):
+    def test_must_be_a_valid_value(self, swift, filter_app):
         headers = {UNORDERED_HEADER: 'maybe'}
         resp = swift.send(filter_app, 'POST', CONTAINER, headers, OWNER)
         assert resp.status_int == 400
@@ -364,19 +364,21 @@ class TestMissingContainer:
 
     @pytest.fixture
     def deleted(self, swift) -> Layout:
-        """Delete the root, unknown to the proxy."""
+        """Delete the root, without the proxy's knowledge."""
         layout = layout_of(swift)
         swift.direct('DELETE', f'/{ACCOUNT}/c')
         return layout
 
     @pytest.mark.parametrize('method', ['GET', 'HEAD'])
-    def test_that_never_was_is_a_404(self, swift, filter_app, method):
+    def test_that_never_existed_is_a_404(self, swift, filter_app, method):
         path = f'/v1/{ACCOUNT}/missing'
         resp = swift.send(filter_app, method, path)
         assert resp.status_int == 404
         assert (method, path) in swift.sent()
 
-    def test_that_never_was_has_the_body_that_its_headers_tell_of(self, swift):
+    def test_that_never_existed_has_the_body_that_its_headers_describe(
+        self, swift
+    ):
         app = filtered(swift)
         req = Request.blank('/v1/AUTH_test/none')
         _status, headers, body = req.call_application(app)
@@ -389,7 +391,7 @@ class TestMissingContainer:
         assert resp.status_int == 404
 
     @pytest.mark.parametrize('method', ['GET', 'HEAD'])
-    def test_for_which_rows_have_come_is_a_404_until_they_move(
+    def test_is_a_404_until_late_rows_have_moved(
         self, swift, filter_app, deleted, method
     ):
         late = backing_container('c', deleted.id, 0)
@@ -406,7 +408,7 @@ class TestRecordThatIsCached:
     @pytest.fixture
     def filter_app(self, swift, filter_app):
         head(swift, filter_app)
-        # Another worker, which has the same memcached.
+        # Another worker with the same memcached.
         return filtered(swift)
 
     @pytest.mark.parametrize('method', ['GET', 'HEAD'])
@@ -468,7 +470,7 @@ class TestRecordThatIsCached:
 
 
 class TestReplicas:
-    """Replica 0 was away when the container was created anew."""
+    """Replica 0 was away when the container was deleted and created again."""
 
     @pytest.fixture
     def filter_app(self, replicated):
@@ -491,7 +493,7 @@ class TestReplicas:
 
 
 class TestReplicaOnANewDisk:
-    """The replicator has not yet brought the shard's database there."""
+    """The replicator has not yet restored the shard's database there."""
 
     NAMES = ('a', 'b', 'c')
 
@@ -508,7 +510,7 @@ class TestReplicaOnANewDisk:
             f'/{HIDDEN}/{shard}/new',
             {'X-Size': '1', 'X-Etag': 'e', 'X-Content-Type': 'text/plain'},
         )
-        # The object server keeps the row until the database is there.
+        # The object server keeps the row until the database exists.
         assert [answer.status for answer in answers] == [404, 201, 201]
         return filtered(replicated, head_cache_seconds='0')
 
@@ -522,7 +524,7 @@ class TestReplicaOnANewDisk:
 
 
 class TestDeletionThatOneReplicaTook:
-    """Its DELETE was answered 503, and clients go on."""
+    """The response to the DELETE was 503, and clients go on."""
 
     @pytest.fixture
     def filter_app(self, replicated):
@@ -552,8 +554,8 @@ class TestDeletionThatOneReplicaTook:
         assert resp.status_int == {'PUT': 201, 'DELETE': 404}[method]
 
 
-class TestPlainContainerOfWhichTwoDisksAreNew:
-    """The third one was silent for a moment, in which Swift answered 404."""
+class TestPlainContainerWithTwoNewDisks:
+    """The third replica did not answer for a moment, and Swift sent a 404."""
 
     def test_stays_plain_for_a_worker_that_knows_it(self, replicated):
         filter_app = filtered(replicated)
@@ -597,7 +599,7 @@ class TestDeletionThatOneReplicaMissed:
         assert resp.headers[COUNT_HEADER] == '1'
 
 
-class TestDelimiterThatContainerServersFailAt:
+class TestDelimiterThatMakesContainerServersFail:
     def test_costs_each_server_no_more_errors_than_a_plain_container(
         self, replicated
     ):
@@ -674,7 +676,7 @@ class TestDenied:
 
     @pytest.mark.parametrize('method', ['GET', 'HEAD', 'POST', 'DELETE'])
     def test_costs_what_a_plain_container_costs(self, replicated, method):
-        """The stranger cannot tell the two by the time that they take."""
+        """The client cannot tell the two by the time that they take."""
         create(replicated, filtered(replicated), 4)
         replicated.send(filtered(replicated), 'PUT', f'/v1/{ACCOUNT}/p')
         asked = []
@@ -699,7 +701,7 @@ class TestDenied:
         resp = swift.send(filter_app, method, CONTAINER, env=env)
         assert figures_in(resp) == (5, 15)
 
-    def test_by_an_acl_that_is_cached_but_no_more_shows_no_bare_root(
+    def test_by_a_stale_acl_shows_all_rows_if_the_present_one_allows_it(
         self, swift, filter_app
     ):
         head(swift, filter_app)
@@ -712,7 +714,7 @@ class TestDenied:
         assert names_in(resp) == NAMES
 
     @pytest.mark.parametrize('method', ['GET', 'HEAD'])
-    def test_by_the_present_acl_if_a_cached_one_allows_it(
+    def test_by_the_present_acl_though_a_stale_one_allows_it(
         self, swift, filter_app, method
     ):
         allow_everybody_to_read(swift, filter_app)
@@ -724,12 +726,12 @@ class TestDenied:
         assert COUNT_HEADER not in resp.headers
 
 
-class TestShardThatFails:
+class TestReadThatFails:
     @pytest.fixture(params=['GET', 'HEAD'])
     def send(self, swift, filter_app, request):
         return lambda: swift.send(filter_app, request.param, CONTAINER)
 
-    def test_is_a_503(self, swift, send):
+    def test_at_a_shard_is_a_503(self, swift, send):
         swift.servers.broken = {f'/{HIDDEN}/{backing(swift, 2)}'}
         assert send().status_int == 503
 
@@ -742,7 +744,7 @@ class TestShardThatFails:
         assert counts['unavailable.shard'] == 1
         assert counts['top.unavailable.AUTH_test.c.shard'] == 1
 
-    def test_as_it_is_missing_is_a_503(self, swift, send):
+    def test_at_a_missing_shard_is_a_503(self, swift, send):
         for name in NAMES:
             place = f'/{HIDDEN}/{shard_for(swift, name)}'
             swift.direct('DELETE', f'{place}/{name}')
@@ -750,18 +752,18 @@ class TestShardThatFails:
             swift.direct('DELETE', f'/{HIDDEN}/{backing(swift, shard)}')
         assert send().status_int == 503
 
-    def test_to_a_root_that_does_not_answer_is_a_503(self, swift, send):
+    def test_at_a_root_that_does_not_answer_is_a_503(self, swift, send):
         swift.servers.broken = {f'/{ACCOUNT}/c'}
         assert send().status_int == 503
 
-    def test_to_a_root_that_stops_answering_is_a_503(self, swift, filter_app):
+    def test_at_a_root_that_stops_answering_is_a_503(self, swift, filter_app):
         head(swift, filter_app)
         swift.register('GET', CONTAINER, 507)
         assert get(swift, filter_app).status_int == 503
         (line,) = filter_app._logger.lines
         assert line.endswith('backing: the root answered 507')
 
-    def test_for_a_damaged_record_is_a_503(self, swift, send):
+    def test_at_a_damaged_record_is_a_503(self, swift, send):
         swift.memcached.values.clear()
         swift.put_container(f'/{ACCOUNT}/c', {RECORD_HEADER: 'damaged'})
         resp = send()
@@ -770,7 +772,7 @@ class TestShardThatFails:
 
 
 class TestShardThatADirectoryDoesNotNeed:
-    """The listing reads one shard, and its headers tell of all."""
+    """The listing reads one shard, and its headers have the counts of all."""
 
     @pytest.fixture
     def listed(self, swift, filter_app):
@@ -791,14 +793,14 @@ class TestShardThatADirectoryDoesNotNeed:
 
         return listed
 
-    def test_as_it_fails_and_no_counts_are_known_is_a_503(self, listed):
+    def test_is_a_503_if_it_fails_and_no_counts_are_known(self, listed):
         assert listed(is_broken=True) == (503, None)
 
-    def test_as_it_fails_shows_the_counts_that_are_known(self, listed):
+    def test_shows_the_known_counts_if_it_fails(self, listed):
         assert listed(is_broken=False) == (200, '1')
         assert listed(is_broken=True) == (200, '1')
 
-    def test_when_it_answers_again_shows_the_counts(self, listed):
+    def test_shows_the_counts_when_it_answers_again(self, listed):
         listed(is_broken=True)
         assert listed(is_broken=False) == (200, '1')
 
@@ -821,7 +823,9 @@ class TestNewest:
         assert {call.headers['X-Newest'] for call in newest} == {'true'}
 
     @pytest.mark.parametrize('method', ['GET', 'HEAD'])
-    def test_of_another_client_does_not(self, swift, filter_app, method):
+    def test_of_another_client_does_not_reach_the_shards(
+        self, swift, filter_app, method
+    ):
         forget_requests(swift)
         swift.send(filter_app, method, CONTAINER, self.NEWEST)
         assert len(asked_shards(swift)) == SHARDS
@@ -904,7 +908,7 @@ class TestStrays:
 
 
 class TestLateRows:
-    """They are updates that have not arrived yet."""
+    """Late rows are updates that have not arrived yet."""
 
     @pytest.fixture
     def late(self, swift) -> str:
@@ -932,7 +936,7 @@ class TestLateRows:
 
 
 class TestVersions:
-    """Object versioning lists the container of old versions."""
+    """Listings of old versions, for which object versioning asks."""
 
     PATH = f'/v1/{ACCOUNT}/{VERSIONS}'
     ALLOWED = {'X-Backend-Allow-Reserved-Names': 'true'}
@@ -983,7 +987,7 @@ class TestHeadThatWaitsForASlot:
 
     @pytest.fixture
     def late_head(self, swift, monkeypatch):
-        """Send a HEAD that waits while something happens."""
+        """Return a function that sends a HEAD, and acts while it waits."""
         filter_app = filtered(swift, **self.CONF)
         create(swift, filter_app, 2)
 
@@ -1059,8 +1063,8 @@ CORS_HEADERS = (
 )
 
 
-class TestOfABrowser:
-    """The answers that the filter gives itself have the headers of CORS."""
+class TestHeadersOfCors:
+    """The filter's own responses have the headers of CORS."""
 
     @pytest.fixture(params=[ORIGIN, '*', 'https://elsewhere.com', None])
     def allowed(self, request, swift, filter_app) -> None:
@@ -1072,7 +1076,9 @@ class TestOfABrowser:
             headers = {name: request.param} if request.param else {}
             swift.send(filter_app, 'POST', path, headers, OWNER)
 
-    def test_deletion_that_is_refused(self, swift, filter_app, allowed):
+    def test_are_in_the_response_to_a_refused_deletion(
+        self, swift, filter_app, allowed
+    ):
         def answer(container: str) -> tuple:
             path = f'/v1/{ACCOUNT}/{container}'
             headers = {'Origin': ORIGIN}
@@ -1086,7 +1092,7 @@ class TestOfABrowser:
         assert answer('c') == answer('plain')
         assert answer('c')[0] == 409
 
-    def test_count_that_is_refused(self, swift, filter_app):
+    def test_are_in_the_response_to_a_refused_count(self, swift, filter_app):
         headers = {'X-Container-Meta-Access-Control-Allow-Origin': '*'}
         swift.send(filter_app, 'POST', CONTAINER, headers, OWNER)
         headers = {SHARD_COUNT_HEADER: '7', 'Origin': ORIGIN}
@@ -1116,16 +1122,16 @@ def test_cached_info_of_the_container_has_its_layout(
 def test_a_container_with_one_replica_that_lags_is_listed(
     swift, filter_app, monkeypatch
 ):
-    """The record was confirmed long ago."""
+    """The last confirmation of the record was long ago."""
     get(swift, filter_app)
     monkeypatch.setattr(lookup, 'CONFIRMED_SECONDS', 0)
     assert names_in(get(swift, filter_app)) == NAMES
 
 
 def warm(swift, filter_app) -> None:
-    """Have the sums of the container kept.
+    """Let memcached keep the sums of the container.
 
-    memcached has to be known for some time before it keeps sums.
+    memcached must have been up for some time before it keeps sums.
     """
     swift.memcached.set('shardmw/has-marks', True)
     head(swift, filter_app)
@@ -1134,7 +1140,7 @@ def warm(swift, filter_app) -> None:
 
 
 def put_sharded_row_on(swift, name: str, replicas: list[int]) -> None:
-    """Write a row to the layout that the last replica knows."""
+    """Write a row to a shard of the layout that the last replica has."""
     layout = layout_of(swift, replica=2)
     shard = shard_of(name, layout.shards)
     place = backing_container('c', layout.id, shard)

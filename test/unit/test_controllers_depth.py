@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Containers that are sharded by directory: what clients ask for and see."""
+"""Containers that are sharded by directory, as clients see them."""
 
 import json
 
@@ -56,7 +56,7 @@ class TestCreate:
         assert put(swift, filter_app, COUNT | DEPTH).status_int == 201
         assert layout_of(swift).sharding == (4, 1)
 
-    def test_without_a_depth_writes_the_record_of_before(
+    def test_without_a_depth_writes_a_record_in_the_former_format(
         self, swift, filter_app
     ):
         put(swift, filter_app, COUNT)
@@ -91,7 +91,7 @@ class TestCreate:
         ('headers', 'sharding'),
         [({}, (3, 2)), (DEPTH, (3, 1)), (COUNT, (4, 2))],
     )
-    def test_goes_by_the_operator_in_what_the_client_does_not_say(
+    def test_follows_the_operators_rule_for_headers_that_are_missing(
         self, swift, headers, sharding
     ):
         rules = {'shard_rules': f'{ACCOUNT}/* = 3 depth 2'}
@@ -160,7 +160,7 @@ class TestPresentContainer:
 
 class TestObject:
     @pytest.mark.parametrize('method', ['PUT', 'POST'])
-    def test_with_a_depth_is_told_where_it_belongs(
+    def test_with_a_depth_is_refused_with_advice(
         self, swift, filter_app, method
     ):
         resp = swift.send(filter_app, method, f'{CONTAINER}/o', DEPTH)
@@ -191,7 +191,7 @@ class TestListing:
     def test_of_a_directory_does_without_the_other_shards(
         self, swift, filter_app
     ):
-        listing(swift, filter_app, 'prefix=a/')  # the counts are known then
+        listing(swift, filter_app, 'prefix=a/')  # then the counts are known
         other = backing(swift, (shard_of('a/', SHARDS) + 1) % SHARDS)
         swift.direct('DELETE', f'/{HIDDEN}/{other}')
         assert listing(swift, filter_app, '').status_int == 503

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How containers are created, changed and deleted, and what can go wrong.
+"""How containers are created, changed and deleted, and what may go wrong.
 
 Roots and backing containers are databases of Swift's own container servers.
 """
@@ -68,7 +68,7 @@ def filter_app(swift):
 
 
 def put(swift, filter_app, shards=None, path=CONTAINER, env=None, **headers):
-    """Put a container with a shard count, or without one."""
+    """Send a PUT of a container, with or without a shard count."""
     headers = {
         name.replace('_', '-'): value for name, value in headers.items()
     }
@@ -87,7 +87,7 @@ def shards_in(swift: FakeSwift, name: str = 'c') -> list[str]:
 
 
 def puts_of_containers(swift: FakeSwift) -> list[str]:
-    """Return the paths of PUTs of roots and of backing containers."""
+    """Return the paths of the PUTs of roots and backing containers."""
     paths = [path for _, path in swift.sent('PUT')]
     return [path for path in paths if not path.startswith(REGISTERED)]
 
@@ -145,7 +145,7 @@ class TestCreate:
         [{'default_shards': '3'}, {'shard_rules': f'{ACCOUNT}/*=3'}],
         ids=['default', 'rule'],
     )
-    def test_without_a_count_goes_by_the_operators_options(self, swift, conf):
+    def test_without_a_count_follows_the_operators_options(self, swift, conf):
         put(swift, filtered(swift, **conf))
         assert layout_of(swift).shards == 3
 
@@ -186,7 +186,7 @@ class TestCreate:
         swift.put_container(f'/{ACCOUNT}/c')
         headers = {'X-Timestamp': f'{deleted:.5f}'}
         swift.direct('DELETE', f'/{ACCOUNT}/c', headers)
-        # As if the creation of the shards took as long.
+        # As if the creation of the shards took this long.
         swift.before('PUT', CONTAINER, lambda: time.sleep(0.05))
         assert put(swift, filter_app, 1).status_int == 201
         assert time_of_id(layout_of(swift).id) > deleted
@@ -212,7 +212,7 @@ class TestCountThatIsRefused:
             '1' * 10,
         ],
     )
-    def test_is_told_with_what_is_allowed(self, swift, filter_app, text):
+    def test_is_reported_with_what_is_allowed(self, swift, filter_app, text):
         resp = put(swift, filter_app, text)
         assert resp.status_int == 400
         assert resp.body == (
@@ -319,7 +319,7 @@ class TestPutOfAnExistingContainer:
 
 
 class TestRootWithoutDatabase:
-    """No replica has one: its disks are new, or its place has changed."""
+    """No replica has a database: disks are new, or the ring has changed."""
 
     @pytest.fixture
     def filter_app(self, replicated):
@@ -380,7 +380,7 @@ class TestRootWithoutDatabase:
         assert all(replicated.exists(HIDDEN, name) for name in shards)
 
     def test_and_a_silent_replica_are_a_503_for_a_delete(self, replicated):
-        """The silent replica may be a sharded root, which has no rows."""
+        """The silent replica may be of a sharded root, which has no rows."""
         filter_app = filtered(replicated)
         create(replicated, filter_app, 2)
         for replica in (0, 1):
@@ -411,7 +411,7 @@ class TestMissingShard:
 
     @pytest.mark.parametrize('shards', [None, 3])
     def test_is_not_put_by_a_put(self, swift, filter_app, missing, shards):
-        """A new one would be empty, and hide that rows are lost."""
+        """A new shard would be empty, and hide the loss of rows."""
         assert put(swift, filter_app, shards).status_int == 202
         assert not swift.exists(HIDDEN, missing)
 
@@ -460,7 +460,7 @@ class TestCreateThatSwiftRefuses:
             assert resp.status_int == 404
             assert not swift.exists('AUTH_missing', 'c')
 
-    def test_for_no_account_autocreate_is_none_in_an_account_that_exists(self):
+    def test_without_account_autocreate_succeeds_in_an_existing_account(self):
         with fake_swift(account_autocreate='false') as swift:
             filter_app = filtered(swift)
             swift.put_account(ACCOUNT)
@@ -475,7 +475,7 @@ class TestCreateThatSwiftRefuses:
 
 
 class TestCreateThatFails:
-    """At each of its requests, with nothing that a client can see."""
+    """It may fail at each request; clients see nothing of what was made."""
 
     @pytest.fixture(autouse=True)
     def fixed_id(self, monkeypatch) -> Layout:
@@ -505,7 +505,7 @@ class TestCreateThatFails:
         put(swift, filter_app, 3)
         assert len(puts_of_containers(swift)) == 1
 
-    def test_at_a_shard_by_a_4xx_gives_that_answer(
+    def test_at_a_shard_with_a_4xx_gives_that_answer(
         self, swift, filter_app, fixed_id
     ):
         name = backing_container('c', NEW_ID, 1)
@@ -520,13 +520,13 @@ class TestCreateThatFails:
         assert put(swift, filter_app, 3).status_int == 503
         assert shards_in(swift) == all_backing(fixed_id)
 
-    def test_at_the_root_by_a_4xx_gives_that_answer(self, swift, filter_app):
+    def test_at_the_root_with_a_4xx_gives_that_answer(self, swift, filter_app):
         swift.register('PUT', CONTAINER, 403)
         assert put(swift, filter_app, 3).status_int == 403
 
     @pytest.mark.parametrize('status', [403, 503])
     def test_deletes_no_shards(self, swift, filter_app, fixed_id, status):
-        """The daemon does: the proxy did not create all of what it sees."""
+        """The daemon deletes them: another request may have created them."""
         swift.register('PUT', CONTAINER, status)
         put(swift, filter_app, 3)
         assert shards_in(swift) == all_backing(fixed_id)
@@ -559,7 +559,7 @@ class TestRace:
     """Another request changes the root while the shards are created."""
 
     def race(self, swift, event) -> None:
-        """Have something happen when the first shard is created."""
+        """Call a function when the first shard is created."""
         swift.before_any('PUT', f'/v1/{HIDDEN}/c.', event)
 
     def test_with_a_plain_create_is_refused(self, swift, filter_app):
@@ -595,7 +595,9 @@ class TestRace:
         assert put(swift, filter_app, 2).status_int == 202
         assert {*shards_in(swift)} >= {*all_backing(layout_of(swift))}
 
-    def test_by_default_leaves_what_was_faster(self, swift):
+    def test_of_a_default_count_keeps_the_plain_container_that_was_faster(
+        self, swift
+    ):
         filter_app = filtered(swift, default_shards='2')
         self.race(swift, lambda: swift.put_container(f'/{ACCOUNT}/c'))
         assert put(swift, filter_app).status_int == 202
@@ -638,7 +640,7 @@ class TestRace:
         other = filtered(swift)
 
         def recreate():
-            swift.memcached.values.clear()  # its lock has expired
+            swift.memcached.values.clear()  # the lock has expired
             assert swift.send(other, 'DELETE', CONTAINER).status_int == 204
             assert put(swift, other, 2).status_int == 201
             put_sharded_row(swift, 'o')
@@ -652,7 +654,7 @@ class TestRace:
 
 
 class TestRecordOnTooFewReplicas:
-    """Swift acknowledges a PUT that handoffs have taken."""
+    """Swift acknowledges a PUT that handoffs have accepted."""
 
     @pytest.fixture
     def filter_app(self, replicated):
@@ -671,7 +673,7 @@ class TestRecordOnTooFewReplicas:
 
     @pytest.fixture
     def layout(self, replicated, filter_app) -> Layout:
-        """The layout of a root of which one replica of three has remained."""
+        """Return the layout of a root with one replica of three left."""
         put(replicated, filter_app, 2, X_Storage_Policy='silver')
         for replica in (1, 2):
             replicated.lose(ACCOUNT, 'c', replica)
@@ -694,7 +696,7 @@ class TestRecordOnTooFewReplicas:
         put(replicated, filter_app)
         assert self.policies(replicated) == [1, 1, 1]
 
-    def test_is_mended_in_a_policy_that_is_deprecated_since(
+    def test_is_mended_in_a_policy_that_is_deprecated_by_now(
         self, replicated, filter_app
     ):
         headers = {
@@ -785,7 +787,7 @@ class TestLock:
     def held(self, swift) -> int | None:
         return swift.memcached.get(self.KEY)
 
-    def test_is_given_back(self, swift, filter_app):
+    def test_is_released(self, swift, filter_app):
         put(swift, filter_app, 1)
         assert self.held(swift) is None
         swift.send(filter_app, 'DELETE', CONTAINER)
@@ -820,7 +822,7 @@ class TestLock:
 
 
 class TestVersions:
-    """The containers of old versions, which object versioning creates."""
+    """Containers of old versions, which object versioning creates."""
 
     PATH = f'/v1/{ACCOUNT}/{VERSIONS}'
 
@@ -860,7 +862,7 @@ class TestVersions:
         swift.send(versioning, 'POST', CONTAINER, VERSIONS_ON)
         assert charged == [(ACCOUNT, 3)]
 
-    def test_that_are_there_and_have_rows_stay_plain(
+    def test_that_exist_and_have_rows_stay_plain(
         self, swift, filter_app, versioning
     ):
         create(swift, filter_app, 3)
@@ -955,13 +957,13 @@ class TestPartsOfUploads:
         put(swift, filter_app, path=self.PATH)
         assert shards_in(swift, 'c+segments') == []
 
-    def test_go_by_a_rule_of_their_own(self, swift):
+    def test_follow_their_own_rule(self, swift):
         create(swift, filtered(swift), 3)
         rules = f'{ACCOUNT}/*+segments=2'
         put(swift, filtered(swift, shard_rules=rules), path=self.PATH)
         assert layout_of(swift, 'c+segments').shards == 2
 
-    def test_without_a_bucket_go_by_its_rule(self, swift):
+    def test_without_a_bucket_follow_the_rule_for_its_name(self, swift):
         rules = f'{ACCOUNT}/c=2'
         put(swift, filtered(swift, shard_rules=rules), path=self.PATH)
         assert layout_of(swift, 'c+segments').shards == 2
@@ -1012,7 +1014,7 @@ class TestPost:
         resp = self.post(swift, filter_app, headers, path=path)
         assert resp.status_int == 409
 
-    def test_with_a_count_for_a_missing_container_is_the_apps(
+    def test_with_a_count_for_a_missing_container_is_left_to_the_app(
         self, swift, filter_app
     ):
         headers = {SHARD_COUNT_HEADER: '3'}
@@ -1040,8 +1042,10 @@ class TestPost:
         assert resp.status_int == 204
 
 
-class TestDeleteOfSyncing:
-    def test_switches_a_shard_off_that_stays(self, swift, filter_app):
+class TestDeleteOfASyncedContainer:
+    def test_switches_off_the_sync_of_a_shard_that_stays(
+        self, swift, filter_app
+    ):
         headers = {
             'X_Container_Sync_To': 'http://127.0.0.1/v1/a/c',
             'X_Container_Sync_Key': 'key',
@@ -1097,13 +1101,15 @@ class TestDelete:
         assert self.is_whole(swift, sharded)
         assert swift.sent('DELETE') == []
 
-    def test_of_one_with_strays_is_refused(self, swift, filter_app, sharded):
+    def test_of_a_container_with_strays_is_refused(
+        self, swift, filter_app, sharded
+    ):
         swift.put_row(f'/{ACCOUNT}/c/o')
         assert self.delete(swift, filter_app).status_int == 409
         assert self.is_whole(swift, sharded)
 
     def test_with_late_rows_succeeds_and_leaves_them(self, swift, filter_app):
-        """They are updates that have not arrived yet, as in Swift."""
+        """Late rows are updates that have not arrived yet, as in Swift."""
         late = backing_container('c', OLD_ID, 0)
         swift.put_container(f'/{HIDDEN}/{late}')
         swift.put_row(f'/{HIDDEN}/{late}/o')
@@ -1178,7 +1184,7 @@ class TestDelete:
 
 
 class TestDeleteWithASplitShard:
-    """Swift's own sharder has split a shard, whose figures may lag behind."""
+    """Swift's own sharder has split a shard, whose counts may be stale."""
 
     @pytest.fixture
     def path(self, swift, filter_app, monkeypatch) -> str:
@@ -1213,7 +1219,7 @@ class TestDeleteWithASplitShard:
 
 
 class TestDeleteOfAPlainContainer:
-    def test_is_the_apps(self, swift, filter_app):
+    def test_is_left_to_the_app(self, swift, filter_app):
         put(swift, filter_app)
         resp = swift.send(filter_app, 'DELETE', CONTAINER)
         assert resp.status_int == 204
@@ -1226,13 +1232,13 @@ class TestDeleteOfAPlainContainer:
         assert resp.status_int == 409
         assert swift.rows(ACCOUNT, 'c') == {'o': 1}
 
-    def test_that_is_missing_is_the_apps(self, swift, filter_app):
+    def test_that_is_missing_is_left_to_the_app(self, swift, filter_app):
         resp = swift.send(filter_app, 'DELETE', CONTAINER)
         assert resp.status_int == 404
 
 
 class TestRefusedDeleteOfAPlainContainer:
-    """It has deleted the replica that lacked the row."""
+    """The DELETE has deleted the one replica without the row."""
 
     @pytest.fixture
     def filter_app(self, replicated):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes of objects: where Swift sends their rows, and what is refused."""
+"""Writes of objects: where Swift sends their rows, and refused writes."""
 
 import time
 from urllib.parse import quote
@@ -49,7 +49,7 @@ object_names = st.text(
 
 @pytest.fixture
 def filter_app(swift):
-    """The filter, which has sharded the container `c`."""
+    """Return the filter, which has sharded the container `c`."""
     filter_app = filtered(swift)
     create(swift, filter_app, 4)
     return filter_app
@@ -69,7 +69,7 @@ def row_target(swift: FakeSwift, call: Call) -> str | None:
 
 
 def rows_of_writes(swift: FakeSwift) -> list[str | None]:
-    """Return where the rows of the writes go that reached the app."""
+    """Return where the rows of the writes that reached the app go."""
     writes = [call for call in swift.calls if call.path.count('/') > 3]
     return [row_target(swift, call) for call in writes]
 
@@ -215,9 +215,7 @@ class TestInfocache:
         target = f'{HIDDEN}/{shard_for(swift, "o")}'
         assert rows_of_writes(swift) == [target, None, target]
 
-    def test_keeps_what_is_not_of_the_container(
-        self, swift, filter_app, infocache
-    ):
+    def test_keeps_entries_of_others(self, swift, filter_app, infocache):
         env = {'swift.infocache': infocache}
         swift.send(filter_app, 'PUT', OBJECT, env=env)
         assert swift.calls[-1].infocache['other'] == 'entry'
@@ -294,7 +292,7 @@ class TestUnreadableRoot:
 
 
 class TestContainerThatMayBeSharded:
-    """One replica says that it is plain, and the others are away."""
+    """One replica says that the container is plain; the others are away."""
 
     PATH = f'/v1/{ACCOUNT}/plain/o'
 
@@ -323,7 +321,7 @@ class TestContainerThatMayBeSharded:
 
 
 class TestVersions:
-    """Object versioning writes under reserved names."""
+    """Object versioning writes to containers with reserved names."""
 
     @pytest.fixture
     def path(self, swift, filter_app) -> str:
@@ -392,7 +390,10 @@ class TestLayoutThatChangesDuringTheWaitForASlot:
 
     @pytest.fixture
     def send(self, swift, monkeypatch):
-        """Send a write that waits until the container has another layout."""
+        """Return a function that sends a write.
+
+        The write waits until the container has another layout.
+        """
         filter_app, other_proxy = filtered(swift, **self.CONF), filtered(swift)
 
         def wait(seconds):
@@ -422,12 +423,12 @@ class TestLayoutThatChangesDuringTheWaitForASlot:
 
 
 def info_app(swift, filter_app) -> InfoApp:
-    """Return what filters ask for info, as in a pipeline."""
+    """Return the app that filters ask for info, as in a pipeline."""
     return InfoApp(swift, *filter_app._stats, Logger())
 
 
 class TestDeleteWithStrays:
-    """A DELETE reaches a row in the root, too, which may have some."""
+    """A DELETE also reaches a row in a root that may have strays."""
 
     @pytest.fixture
     def filter_app(self, swift):
@@ -439,7 +440,7 @@ class TestDeleteWithStrays:
         return filter_app
 
     def tombstones(self, swift) -> list[str]:
-        """Return the rows that tombstones were written for."""
+        """Return the rows for which tombstones were written."""
         return [
             path for _, how, path in swift.servers.asked if how == 'DELETE'
         ]
@@ -492,7 +493,9 @@ class TestDeleteWithStrays:
         assert swift.send(filter_app, 'DELETE', OBJECT).status_int == 503
 
     @pytest.mark.parametrize('method', ['PUT', 'POST'])
-    def test_is_the_only_write_that_does(self, swift, filter_app, method):
+    def test_is_the_only_write_that_reaches_the_root(
+        self, swift, filter_app, method
+    ):
         swift.send(filter_app, method, OBJECT)
         assert self.tombstones(swift) == []
 
@@ -583,7 +586,7 @@ def test_a_denied_write_leaves_the_sums_of_heads_alone(
 def test_a_write_by_the_key_of_container_sync_is_redirected(
     swift, filter_app, method, is_redirected
 ):
-    """The auth filter allows it by a key that the proxy app tells it."""
+    """The auth filter allows it by a key from the proxy app."""
     headers = {'X-Container-Sync-Key': 'key'}
     owner = {'swift_owner': True}
     swift.send(filter_app, 'POST', CONTAINER, headers, env=owner)

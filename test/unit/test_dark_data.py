@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The audit watcher, with container servers of Swift."""
+"""The audit watcher, with Swift's container servers."""
 
 import json
 import logging
@@ -34,9 +34,9 @@ SPLIT_HEADERS = {'X-Backend-Sharding-State': 'sharded'}
 
 @pytest.fixture
 def direct(replicated, monkeypatch) -> FakeSwift:
-    """A cluster whose container servers the watcher asks.
+    """Return a cluster whose container servers the watcher asks.
 
-    Real requests of ``swift.common.direct_client`` need a network.
+    This replaces ``swift.common.direct_client``, which needs a network.
     """
     swift = replicated
 
@@ -88,7 +88,7 @@ def direct(replicated, monkeypatch) -> FakeSwift:
 
 
 class Auditor:
-    """Shows objects to a watcher that deletes dark data."""
+    """An auditor that shows objects to a watcher that deletes dark data."""
 
     def __init__(self, folder: Path, kind: type) -> None:
         self.folder = folder
@@ -96,7 +96,7 @@ class Auditor:
         self.watcher.start('ALL')
 
     def keeps(self, container: str, name: str) -> bool:
-        """Return True if an object is still there afterwards."""
+        """Return True if an object still exists afterwards."""
         data = self.folder / container / name / 'o.data'
         data.parent.mkdir(parents=True)
         data.write_bytes(b'')
@@ -123,28 +123,30 @@ def auditor(direct, tmp_path) -> Auditor:
     return Auditor(tmp_path, dark_data.DarkDataWatcher)
 
 
-def test_is_found_by_the_name_in_the_option_watchers():
+def test_the_watcher_is_found_by_its_name_in_the_option_watchers():
     found = load_pkg_resource(
         'swift.object_audit_watcher', 'shardmw#dark_data'
     )
     assert found is dark_data.DarkDataWatcher
 
 
-def test_swifts_own_takes_listed_objects_for_dark_ones(auditor, tmp_path):
+def test_swifts_own_watcher_takes_listed_objects_for_dark_data(
+    auditor, tmp_path
+):
     own = Auditor(tmp_path / 'own', swifts.DarkDataWatcher)
     assert own.keeps('plain', 'o')
     assert not own.keeps('c', 'o')
 
 
 @pytest.mark.parametrize('container', ['plain', 'c'])
-def test_keeps_what_is_listed_and_nothing_else(auditor, container):
+def test_the_watcher_keeps_listed_objects_only(auditor, container):
     assert auditor.keeps(container, 'o')
     assert auditor.totals == (1, 0, 0)
     assert not auditor.keeps(container, 'dark')
     assert auditor.totals == (1, 1, 0)
 
 
-def test_keeps_what_one_replica_lists(direct, auditor):
+def test_the_watcher_keeps_objects_that_one_replica_lists(direct, auditor):
     shard = shard_for(direct, 'o')
     for replica in (0, 2):
         direct.broker(HIDDEN, shard, replica).delete_object(
@@ -184,7 +186,7 @@ class TestKeepsAll:
     def test_if_swifts_sharder_has_split_the_shard(
         self, direct, auditor, name, monkeypatch
     ):
-        """Its rows are in other databases then."""
+        """The rows are then in other databases."""
         monkeypatch.setattr(
             dark_data, 'row_at', lambda *_: (SPLIT_HEADERS, None)
         )
@@ -195,7 +197,7 @@ class TestKeepsAll:
 class TestWhileRowsHaveYetToBeMoved:
     @pytest.fixture(params=['c', 'plain'])
     def container(self, request, direct) -> str:
-        """A container with a row in a shard that it had before."""
+        """Return a container with a row in a shard of an earlier layout."""
         late = backing_container(request.param, OLD_ID, 3)
         direct.put_container(f'/{HIDDEN}/{late}')
         direct.put_row(f'/{HIDDEN}/{late}/late', at=OLD)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pages that people read: links, options, and the lines of logs."""
+"""The documentation: links, options, and the lines of logs."""
 
 import ast
 import re
@@ -23,7 +23,7 @@ LINK = re.compile(r'\[[^]]*\]\(([^)#]*)(?:#([^)]*))?\)')
 HEADING = re.compile(r'^#+ (.*)$', re.MULTILINE)
 CODE = re.compile(r'^```.*?^```$', re.MULTILINE | re.DOTALL)
 
-#: What the filter and the operator's commands do not use.
+#: Modules that the filter and the operator's commands do not use.
 TOOLS = ('bench', 'demo', 'saio')
 
 #: The levels of the methods that log.
@@ -36,10 +36,10 @@ LEVELS = {
 PLACEHOLDER = re.compile(r'%(?:\.\d+)?[dfs]')
 ANYTHING = '(.+)'
 
-#: What stands for a reason that is not the code's own, such as a system's.
+#: The placeholder of a reason from elsewhere, such as the operating system.
 OTHERS = '...'
 
-#: How many letters a text of the code must have to be told by them.
+#: How many letters a text of the code needs to be recognized.
 LEAST_LETTERS = 8
 
 
@@ -94,7 +94,7 @@ def test_the_readme_is_short():
     assert len((PROJECT / 'README.md').read_text().splitlines()) <= 200
 
 
-def test_the_options_are_those_that_there_are():
+def test_the_documented_options_are_those_that_exist():
     rows = lines_of(OPERATING.read_text(), 'Options')
     sized = [f'{prefix}SIZE' for prefix in OPTION_PREFIXES]
     assert sorted(name.strip('`') for name, *_ in rows) == sorted(
@@ -113,13 +113,13 @@ class Format(NamedTuple):
     text: str
 
     def matches(self, line: str) -> re.Match | None:
-        """Return how a line can come from this call."""
+        """Return the match if a line can come from this call."""
         parts = map(re.escape, PLACEHOLDER.split(self.text))
         return re.fullmatch(ANYTHING.join(parts), line)
 
     @property
     def letters(self) -> int:
-        """Return how many letters all its lines have."""
+        """Return the number of letters that all its lines have."""
         return count_letters(PLACEHOLDER.sub('', self.text))
 
 
@@ -146,7 +146,7 @@ def logged(module: str, tree: ast.Module) -> Iterator[Format]:
 
 
 def pattern_of(node: ast.expr) -> str:
-    """Return the pattern of a string that the code makes, '' if it is none."""
+    """Return the pattern of a string in the code, '' if it is none."""
     match node:
         case ast.Constant(value=str(text)):
             return re.escape(text)
@@ -164,7 +164,7 @@ def reasons(tree: ast.Module) -> Iterator[str]:
 
 
 FORMATS = [each for name, tree in modules() for each in logged(name, tree)]
-#: Lines that have only values, such as an error, have no text of their own.
+#: Lines that consist of values, such as an error, have no text of their own.
 WORDED = [each for each in FORMATS if each.letters]
 TEXTS = {
     pattern
@@ -184,7 +184,7 @@ RESHARDER = 'resharder.py'
 
 
 def documented(heading: str) -> list[tuple[str, str]]:
-    """Return the lines of a table and their levels."""
+    """Return the lines of a table, and their levels."""
     rows = lines_of(OPERATING.read_text(), heading)
     return [(line.strip('`'), level) for line, level, *_ in rows]
 
@@ -209,7 +209,7 @@ KNOWN_REASONS = [
 
 
 def origin_of(line: str) -> Format | None:
-    """Return the call that a line comes from: the one with most letters."""
+    """Return the call that a line comes from: that with the most letters."""
     is_daemons = not line.startswith('shardmw')
     found = [
         each

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of what the replicas of a container prove."""
+"""Tests of what the answers of a container's replicas prove."""
 
 from collections.abc import Iterator
 from itertools import combinations_with_replacement
@@ -19,8 +19,8 @@ from shardmw.evidence import (
     verdict,
 )
 
-#: A container was put at 1, deleted at 2, and put at 3; some replicas know of
-#: a deletion at 4, too.
+#: A container was put at 1, deleted at 2, and put at 3. Some replicas also
+#: have a deletion at 4.
 EMPTY = Replica(Said.ALIVE, put=3, deleted=2)
 ROWS = Replica(Said.ALIVE, put=3, deleted=2, objects=7)
 STALE_EMPTY = Replica(Said.ALIVE, put=1)
@@ -90,11 +90,12 @@ def _with_silent_as(replicas, heard: Replica) -> list[Replica]:
 def _histories(draw, losses: bool):
     """Draw what replicas know after PUTs and DELETEs that succeeded.
 
-    Each was taken by a majority, so that any two have a replica in common.
+    Each request was accepted by a majority, so any two have a replica in
+    common.
 
     :param losses: True if databases may be lost in the end
-    :returns: what each replica would say, and which of them are silent: fewer
-              than half; and how many PUTs and DELETEs there were
+    :returns: what each replica would say; which replicas are silent, fewer
+              than half of them; and how many PUTs and DELETEs there were
     """
     count = draw(st.sampled_from(COUNTS))
     numbers = st.sets(
@@ -269,7 +270,9 @@ class TestVerdict:
         )
 
     @given(_histories(losses=False))
-    def test_what_reached_all_replicas_is_known_if_most_answer(self, history):
+    def test_a_request_that_reached_all_replicas_is_known_if_most_answer(
+        self, history
+    ):
         replicas, silent, requests = history
         newest = next(
             each for each in replicas if requests in (each.put, each.deleted)
@@ -293,10 +296,10 @@ class TestVerdict:
 
 
 class TestCurrent:
-    def test_what_was_put_before_the_last_deletion_is_stale(self):
+    def test_a_put_before_the_last_deletion_is_stale(self):
         assert current([STALE_ROWS, ROWS, DELETED_BEFORE]) == [1]
 
-    def test_what_was_put_when_it_was_deleted_is_stale(self):
+    def test_a_put_at_the_time_of_the_deletion_is_stale(self):
         same_time = Replica(Said.ALIVE, put=2)
         assert current([same_time, DELETED_BEFORE]) == []
 
@@ -392,7 +395,7 @@ class TestContents:
 
         assert not _violations(is_wrong)
 
-    def test_what_a_silent_replica_says_never_turns_empty_into_gone(self):
+    def test_the_answer_of_a_silent_replica_never_turns_empty_into_gone(self):
         def is_wrong(replicas):
             return contents(replicas) is Contents.EMPTY and any(
                 contents(_with_silent_as(replicas, heard)) is Contents.GONE

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many requests at once that read many shards."""
+"""Many concurrent requests that read many shards."""
 
 import json
 from contextlib import ExitStack, contextmanager
@@ -19,9 +19,9 @@ PATIENCE_SECONDS = 60
 
 
 class Reads:
-    """Counts the reads of shards that are under way.
+    """A counter of the reads of shards that are under way.
 
-    :ivar most: how many were at once
+    :ivar most: the most concurrent reads
     """
 
     def __init__(self, swift: FakeSwift) -> None:
@@ -42,7 +42,7 @@ class Reads:
 
 
 def bounded(swift: FakeSwift, bound: int = BOUND, **conf: str):
-    """Return the filter with a sharded container that has objects."""
+    """Return the filter, with a sharded container that has objects."""
     conf = {'account_fanout_concurrency': str(bound), **conf}
     app = filtered(swift, **conf)
     create(swift, app, SHARDS)
@@ -129,7 +129,7 @@ def test_one_turn_is_enough_for_requests_of_all_kinds(swift):
 
 @pytest.fixture
 def busy(swift):
-    """The filter, while the account's only turn is taken."""
+    """Return the filter, while the account's only turn is taken."""
     app = bounded(
         swift,
         bound=1,
@@ -141,7 +141,7 @@ def busy(swift):
 
 
 @pytest.mark.parametrize('method', ['GET', 'HEAD', 'DELETE'])
-def test_a_request_that_gets_no_turn_is_told_to_come_back(swift, busy, method):
+def test_a_request_that_gets_no_turn_is_told_to_retry(swift, busy, method):
     resp = swift.send(busy, method, CONTAINER)
     assert resp.status_int == 503
     assert int(resp.headers['Retry-After']) > 0

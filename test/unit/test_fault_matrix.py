@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Test what the fault matrix consists of, and how its results are shown."""
+"""Tests of the cells of the fault matrix, and of the display of results."""
 
 import pytest
 from swift.common.ring import RingData
@@ -99,7 +99,7 @@ def test_a_table_is_put_between_the_marks_of_a_page():
         ('object-killed-objects', 90, 90),
     ],
 )
-def test_writes_of_the_time_of_a_fault_may_be_late(name, listed, stored):
+def test_writes_during_a_fault_may_be_late(name, listed, stored):
     (cell,) = chosen([name])
     late = Late(cell, window=(20, 40), well_at=90)
     early, meanwhile = Write('o', 'PUT', 1, 2), Write('o', 'PUT', 25, 26)
@@ -130,7 +130,7 @@ def test_a_database_that_was_made_anew_may_lack_all_earlier_rows(name):
         ('account: not 3 objects of 4 bytes', [*KINDS]),
     ],
 )
-def test_a_problem_is_that_of_a_kind_of_container_or_of_both(problem, kinds):
+def test_a_problem_concerns_one_kind_of_container_or_both(problem, kinds):
     assert [kind for kind in KINDS if is_of(problem, kind)] == kinds
 
 
@@ -205,7 +205,7 @@ def test_rings_are_restored_without_spare_devices(rings, tmp_path):
 
 
 class FakeServer:
-    """Notes the requests that reach it."""
+    """A server that records its requests."""
 
     def __init__(self) -> None:
         self.seen = []
@@ -223,7 +223,7 @@ def server() -> FakeServer:
 
 @pytest.fixture
 def ask(monkeypatch, tmp_path, server):
-    """Sends a request to a server of the name `it`, which has a fault."""
+    """Return a function that sends a request to a server with a fault."""
     monkeypatch.setenv(MARK, f'{tmp_path}:it')
     monkeypatch.setattr('time.sleep', lambda seconds: None)
     edge = Edge(server)

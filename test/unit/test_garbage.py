@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Python's garbage collector leaves out."""
+"""Objects that Python's garbage collector leaves out."""
 
 import gc
 import weakref
@@ -26,13 +26,13 @@ def left_out():
     gc.unfreeze()
 
 
-def test_what_lasts_is_left_out(left_out):
+def test_lasting_objects_are_left_out(left_out):
     _, lasting = left_out
     assert gc.get_freeze_count() > 0
     assert not any(each is lasting for each in gc.get_objects())
 
 
-def test_garbage_of_before_is_collected(left_out):
+def test_earlier_garbage_is_collected(left_out):
     garbage, _ = left_out
     assert garbage() is None
 

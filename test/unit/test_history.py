@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Test what the checker of histories accepts, and what it reports."""
+"""Tests of what the checker of histories accepts and reports."""
 
 import math
 
@@ -106,12 +106,12 @@ def history_of(writes: list[Write], read: Read) -> History:
 
 
 @pytest.mark.parametrize('name', EXPLAINED)
-def test_what_the_order_of_writes_explains_is_no_violation(name):
+def test_a_read_that_an_order_of_the_writes_explains_is_no_violation(name):
     assert history_of(*EXPLAINED[name]).violations() == []
 
 
 @pytest.mark.parametrize('name', VIOLATIONS)
-def test_what_no_order_of_writes_explains_is_a_violation(name):
+def test_a_read_that_no_order_of_the_writes_explains_is_a_violation(name):
     writes, read = VIOLATIONS[name]
     (violation,) = history_of(writes, read).violations()
     assert violation == (read, 'o')
@@ -129,7 +129,7 @@ def existing() -> History:
     return history
 
 
-def test_a_page_shows_what_lies_between_its_marker_and_its_last_row():
+def test_a_page_shows_names_between_its_marker_and_its_last_row():
     history = existing()
     history.page(PAGE, [('b', 1), ('c', 1)], NAMES, 'a', is_last=False)
     assert history.violations() == []

@@ -9,13 +9,13 @@ from test.unit.changesim import carry_out, report
 
 SEEDS = 12
 
-#: In how many histories a broken rule has to be found; each takes a second or
-#: two.
+#: In how many histories a broken rule must be found. Each history takes a
+#: second or two.
 SEEDS_TO_FIND = 60
 
 
 #: Two replicas of the root are on handoffs when a change begins, and the third
-#: has the plain container of before. Then others list what was written.
+#: still has the earlier plain container. Then others list what was written.
 ALONE = (
     *(Step('PUT', 0, 1, name=name) for name in COLD_NAMES),
     Step('stale', 0, 0, replica=0, seconds=40),
@@ -27,7 +27,7 @@ ALONE = (
 
 @pytest.fixture(autouse=True)
 def _strays_move_at_once():
-    """Time is simulated: strays stay as long as they have to."""
+    """Let strays stay as long as in production: time is simulated."""
 
 
 @pytest.mark.parametrize('seed', range(SEEDS))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows that lie elsewhere than the layout says, and where they get.
+"""Rows that are not where the layout says, and how they are moved there.
 
 The rows are in databases of Swift's own container servers.
 """
@@ -56,8 +56,8 @@ NAMES = ['a', 'b', 'obj/1', '☃', 'x y%41']
 class Process:
     """A process that settles late rows, as the daemon does.
 
-    :ivar logger: what gets its metrics
-    :ivar sound: the containers without leftovers, as it found them
+    :ivar logger: records its metrics
+    :ivar sound: the containers that it found to have no leftovers
     """
 
     def __init__(self, swift: FakeSwift) -> None:
@@ -158,7 +158,7 @@ def delete(
 def listed(
     swift: FakeSwift, container: str = 'c', layout: Layout = LAYOUT
 ) -> dict[str, int]:
-    """Return the sizes of the objects in the right shards of a layout."""
+    """Return the sizes of the objects that are in their shards, by name."""
     rows = {}
     for shard in range(layout.shards):
         name = backing_container(container, layout.id, shard)
@@ -274,7 +274,7 @@ class TestLateRows:
         assert process.settle() == NOTHING
 
     def test_that_arrive_again_move_again(self, swift, process, late):
-        """Object servers repeat an update whose answer they missed."""
+        """Object servers repeat an update if they missed the response."""
         put_root(swift)
         process.settle()
         upload(swift, 'b', at=UPLOADED + 1, size=99)
@@ -317,7 +317,7 @@ class TestLateRows:
 
 
 class TestProof:
-    """Without it, everything stays where it is."""
+    """Without a proof, all rows stay where they are."""
 
     @pytest.fixture
     def process(self, replicated) -> Process:
@@ -444,7 +444,7 @@ class TestReplicas:
         assert not replicated.exists(*place_of('a', LAYOUT), 1)
         assert listed(replicated, layout=EARLIER) == {'a': 1}
 
-    def test_of_which_one_alone_has_the_row_move_it(self, replicated):
+    def test_move_a_row_that_only_one_of_them_has(self, replicated):
         put_root(replicated)
         put_backing(replicated)
         upload(replicated, 'a', replicas=[2])
@@ -455,7 +455,7 @@ class TestReplicas:
         for replica in range(3):
             assert replicated.rows(*place_of('a', LAYOUT), replica)
 
-    def test_that_do_not_tell_the_policy_leave_the_row(
+    def test_that_do_not_say_the_policy_leave_the_row(
         self, replicated, process
     ):
         for replica in range(3):
@@ -463,7 +463,7 @@ class TestReplicas:
         with pytest.raises(BackendError, match='tell its storage policy'):
             process.settle()
 
-    def test_that_do_not_tell_the_policy_keep_no_other_row_waiting(
+    def test_that_do_not_say_the_policy_keep_no_other_row_waiting(
         self, replicated, process
     ):
         other = next(n for n in NAMES if place_of(n) != place_of('a'))
@@ -544,7 +544,7 @@ class TestEmptyBackingContainers:
         assert process.settle() == Settled(late=1)
         assert len(backing_containers(swift, created)) == 2
 
-    def test_of_which_one_replica_lists_a_row_stay(self, replicated):
+    def test_stay_if_one_replica_lists_a_row(self, replicated):
         put_root(replicated)
         put_backing(replicated)
         replicated.update_accounts()
@@ -576,7 +576,7 @@ class TestEmptyBackingContainers:
             process.settle()
         assert len(backing_containers(swift, LAYOUT)) == 2
 
-    def test_of_which_most_databases_are_lost_stay(self, replicated):
+    def test_stay_if_most_databases_are_lost(self, replicated):
         put_root(replicated)
         put_backing(replicated)
         replicated.update_accounts()
@@ -668,7 +668,7 @@ class TestStrays:
         assert process.settle() == Settled(deleted=2)
         assert swift.rows(ACCOUNT, 'c') == {'a': 1}
 
-    def test_that_are_not_there_cost_no_listing_of_the_root(
+    def test_that_do_not_exist_cost_no_listing_of_the_root(
         self, swift, process
     ):
         put_root(swift)
@@ -696,7 +696,7 @@ class TestStrays:
 
 
 class TestManifest:
-    """Test large objects: the database has the size of the manifest."""
+    """The row of a large object has the size of the manifest."""
 
     ETAG = 'd41d8; slo_etag=ab12'
 
@@ -776,7 +776,9 @@ class TestPolicy:
         assert process.settle() == Settled(late=1, deleted=2)
         assert listed(swift) == {'a': 1}
 
-    def test_of_several_earlier_layouts_are_told_apart(self, swift, process):
+    def test_of_several_earlier_layouts_are_distinguished(
+        self, swift, process
+    ):
         other = Layout(id_of_time(UPLOADED + 60), 2)
         put_backing(swift, layout=other)
         upload(swift, 'b', other)
@@ -839,15 +841,15 @@ class TestRowOfADeletedObject:
         assert not swift.exists(ACCOUNT, 'c')
 
 
-class TestReturn:
-    """Rows come back to shards that they were moved out of once.
+class TestReturningRows:
+    """Rows that return to shards that they were moved out of before.
 
-    The tombstones that the move left there have an offset.
+    The shards have tombstones with an offset from that move.
     """
 
     @pytest.fixture(params=[[], [0, 1, 2], [1]], ids=str)
     def process(self, replicated, request) -> Process:
-        """Move a row from a shard to the root, which gets the record later.
+        """Move a row from a shard to the root, and write the record then.
 
         Some container servers have the filter.
         """
@@ -866,20 +868,20 @@ class TestReturn:
         put_root(replicated)
         return process
 
-    def test_and_are_listed_there(self, replicated, process):
+    def test_are_listed_in_their_shard(self, replicated, process):
         assert process.settle() == Settled(strays=1)
         for replica in range(3):
             assert replicated.rows(*place_of('a', LAYOUT), replica) == {'a': 7}
             assert replicated.rows(ACCOUNT, 'c', replica) == {}
 
-    def test_but_for_objects_that_were_deleted_since(
+    def test_of_objects_that_were_deleted_since_stay_deleted(
         self, replicated, process
     ):
         delete(replicated, 'a', UPLOADED + 1)
         process.settle()
         assert listed(replicated) == {}
 
-    def test_and_give_way_to_later_uploads(self, replicated, process):
+    def test_do_not_replace_later_uploads(self, replicated, process):
         upload(replicated, 'a', LAYOUT, at=UPLOADED + 1, size=9)
         process.settle()
         assert listed(replicated) == {'a': 9}
@@ -958,7 +960,7 @@ class Outages:
         self.places = [*self.wrong, self.right]
 
     def upload(self, place: str, replicas: list[int]) -> None:
-        """Upload the object, whose row reaches some replicas at first."""
+        """Upload the object; only some replicas get the row."""
         self.clock += 1
         upload(
             self.swift,
@@ -971,7 +973,7 @@ class Outages:
         self.expected = {'a': self.clock}
 
     def delete(self, replicas: list[int]) -> None:
-        """Delete the object, through a proxy that knows the layout."""
+        """Delete the object through a proxy that knows the layout."""
         self.clock += 1
         headers = {'X-Timestamp': f'{UPLOADED + self.clock}.00000'}
         path = '/' + '/'.join([*self.right, 'a'])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which layout counts when Swift's cached info may be stale."""
+"""The layout that counts when Swift's cached info may be stale."""
 
 import pytest
 from swift.proxy.controllers.base import headers_to_container_info
@@ -26,12 +26,12 @@ OLD, NEW = Layout(OLD_ID, 4), Layout(NEW_ID, 8)
 class Replicas:
     """The replicas of a root.
 
-    :ivar layout: what they say together; None for a plain container
-    :ivar asked: how often they were asked
-    :ivar are_away: True if too few of them answer
-    :ivar are_missing: True if none of them has a database
+    :ivar layout: the layout of the root; None for a plain container
+    :ivar asked: how often the replicas were asked
+    :ivar are_away: True if too few replicas answer
+    :ivar are_missing: True if no replica has a database
     :ivar policy_index: the storage policy
-    :ivar knowing: how many of three have a database
+    :ivar knowing: how many of three replicas have a database
     """
 
     def __init__(self) -> None:
@@ -69,9 +69,9 @@ def clock(monkeypatch) -> Clock:
 
 
 class Accounts:
-    """The backend, of which only hidden accounts are asked for.
+    """A backend that only looks up hidden accounts.
 
-    :ivar looked: how often it was asked
+    :ivar looked: the number of look-ups
     """
 
     #: The time that Swift caches container info for is unknown.
@@ -107,7 +107,7 @@ def seen(
     layout: Layout | None,
     max_age: float = CONFIRMED_SECONDS,
 ) -> Layout | None:
-    """Return what counts if Swift's info has a layout, or none."""
+    """Return the layout that counts if Swift's info has this one, or None."""
     target = layouts.of({}, PATH, info(layout), max_age)
     return target and target.layout
 
@@ -119,7 +119,7 @@ def seen_meanwhile(
     layout: Layout | None,
     max_age: float = CONFIRMED_SECONDS,
 ) -> Layout | None:
-    """Return what counts while the replicas are asked for another request."""
+    """Return the layout that counts while another request asks replicas."""
     meanwhile = []
 
     def read_root(*args) -> RootState:
@@ -367,7 +367,7 @@ class TestDeleteOfAnObject:
             assert seen(layouts, OLD, DOUBT_SECONDS) == NEW
         assert replicas.asked == 2
 
-    def test_does_not_go_by_a_record_that_is_being_confirmed(
+    def test_does_not_rely_on_a_record_that_is_being_confirmed(
         self, layouts, replicas, clock, monkeypatch
     ):
         seen(layouts, OLD)
@@ -378,7 +378,7 @@ class TestDeleteOfAnObject:
         )
         assert found == NEW
 
-    def test_does_not_go_by_plain_info_that_is_being_confirmed(
+    def test_does_not_rely_on_plain_info_that_is_being_confirmed(
         self, layouts, replicas, clock, monkeypatch
     ):
         replicas.layout = None
@@ -537,7 +537,7 @@ class TestReplicasAway:
 
 
 class TestReplicasWithoutDatabase:
-    """No replica of the root has one: the info comes from a handoff."""
+    """No replica of the root has a database: the info is from a handoff."""
 
     @pytest.fixture(autouse=True)
     def missing(self, replicas):
@@ -574,7 +574,7 @@ class TestUnreadableInfo:
             layouts.of({}, PATH, info(None, 503))
 
     @pytest.mark.parametrize('status', [0, 404, 410, 403])
-    def test_of_a_container_that_is_not_there_is_none(
+    def test_of_a_missing_container_has_no_layout(
         self, layouts, replicas, status
     ):
         assert layouts.of({}, PATH, info(OLD, status)) is None

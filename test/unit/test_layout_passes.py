@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Test how fast rows move, and what is read of the places they leave."""
+"""Tests of how fast rows move, and of the reads of the places they leave."""
 
 from contextlib import nullcontext
 from types import SimpleNamespace
@@ -34,7 +34,7 @@ from test.unit.clocks import Clock
 
 @pytest.fixture
 def clock(monkeypatch) -> Clock:
-    """A clock that goes on while something sleeps."""
+    """Return a clock that advances while something sleeps."""
     clock = Clock()
 
     def sleep(seconds: float) -> None:
@@ -103,7 +103,7 @@ def test_rows_move_at_the_rate(clock):
     assert clock.now - before == pytest.approx(5, abs=CATCH_UP_SECONDS + 0.1)
 
 
-def test_little_is_caught_up_on(clock):
+def test_only_a_short_delay_is_made_up_for(clock):
     pace = Pace(2000)
     pace.pay(200)
     clock.now += 60
@@ -117,14 +117,13 @@ PAGE = 10
 
 
 class Places:
-    """The rows of some places in memory, which all move to the root.
+    """The rows of some places, in memory; all of them move to the root.
 
     :ivar rows: the names of the rows of each place
     :ivar reads: how often each place was read
     :ivar reported: what the pass has reported
-    :ivar shows: False to hide what is copied, as tombstones of an earlier
-                 move do
-    :ivar hidden: the names that are hidden
+    :ivar shows: False to hide copied rows, as tombstones of an earlier move do
+    :ivar hidden: the names of hidden rows
     """
 
     policy_index = 0
@@ -177,7 +176,7 @@ class Places:
 
 
 def row_pass(places: Places, monkeypatch) -> RowPass:
-    """Return a pass whose pages have PAGE rows of each place."""
+    """Return a pass whose pages have PAGE rows from each place."""
     backend = SimpleNamespace(
         for_each=places.for_each, owner_env=dict, proxy_app=None
     )
@@ -306,8 +305,8 @@ def test_few_rows_are_copied_ahead_of_those_that_are_removed(
 
     monkeypatch.setattr(places, 'remove', slow)
     row_pass(places, monkeypatch).run(shards(1))
-    # a step that is removed, those that are due, one that is listed and one
-    # that was copied
+    # a step whose rows are being removed, those that are due, one that is
+    # listed and one that was copied
     assert max(both) == (3 + MOST_DUE) * PAGE
 
 
@@ -471,7 +470,7 @@ def test_pages_are_not_kept_when_their_rows_have_moved(monkeypatch):
 
 @pytest.fixture
 def answered(monkeypatch, tmp_path):
-    """A pass, two replicas with three rows, and the methods of requests."""
+    """Return a pass, two replicas with three rows, and recorded methods."""
     servers = []
     for replica in range(2):
         (tmp_path / str(replica) / 'sdb1').mkdir(parents=True)
@@ -546,7 +545,7 @@ def test_an_answer_that_is_no_report_is_not_believed(answered, monkeypatch):
 
 
 def change(app, method: str, container: str, at: float | None = None) -> None:
-    """Put or delete a container, or a row of it, of one server."""
+    """Put or delete a container, or one of its rows, on one server."""
     headers = {
         'X-Timestamp': Timestamp(at or Timestamp.now()).internal,
         'X-Backend-Storage-Policy-Index': '0',
@@ -560,7 +559,7 @@ def change(app, method: str, container: str, at: float | None = None) -> None:
 
 @pytest.fixture
 def deleted(answered) -> str:
-    """A place that was deleted."""
+    """Delete a place; return its name."""
     for app in answered.apps:
         change(app, 'PUT', 'deleted')
         change(app, 'DELETE', 'deleted')
@@ -588,11 +587,14 @@ def test_a_silent_replica_of_a_deleted_place_may_have_rows(answered, deleted):
 
 
 class TestForwardedTombstones:
-    """Tombstones that a place has, when all rows have moved to the root."""
+    """Tombstones in a place after all rows have moved to the root."""
 
     @pytest.fixture
     def forwarded(self, answered, monkeypatch):
-        """Forwards the tombstones of a place; returns their timestamps."""
+        """Return a function that forwards the tombstones of a place.
+
+        The function returns their timestamps.
+        """
         merged: dict[str, str] = {}
 
         def merge(_backend, _env, place, _policy, rows, moving) -> bool:

@@ -136,7 +136,7 @@ def all_rows(swift: FakeSwift) -> dict[str, set[str]]:
 
 @pytest.mark.parametrize('depth', [0, 1])
 def test_rows_that_return_to_the_root_are_read_about_once(monkeypatch, depth):
-    """Also if neighbours are in one shard, which the others wait for."""
+    """Also if neighbours share a shard that the others must wait for."""
     shards, page = 16, 10
     monkeypatch.setattr(resharding, 'sleep', lambda _seconds: None)
     monkeypatch.setattr(passes, 'PAGE_ROWS', shards * page)
@@ -475,17 +475,17 @@ def test_no_change_begins_after_a_refused_deletion_until_the_next_put(
 
 @pytest.mark.parametrize('swift', [1], indirect=True)
 class TestRowsThatMoveDuringARequest:
-    """They move all at once, before one of the databases is asked."""
+    """All rows move at once, before one of the databases is read."""
 
     @pytest.fixture(autouse=True)
     def _rows_stay(self, monkeypatch):
-        """Have rows stay for as long as a listing takes them to stay."""
+        """Let rows stay for as long as listings expect them to stay."""
         for module in (passes, listing_request):
             monkeypatch.setattr(module, 'STAY_SECONDS', 0.05)
 
     @pytest.fixture(params=[(0, 3), (3, 7), (7, 3), (3, 0)])
     def moving(self, request, swift) -> Resharding:
-        """A change that is about to move rows."""
+        """Return a change that is about to move rows."""
         before, after = request.param
         fill(swift, before)
         resharder = change(swift)
@@ -532,7 +532,7 @@ class TestRowsThatMoveDuringARequest:
 def test_a_late_row_that_is_settled_as_the_change_ends_is_listed(
     swift, proxy, before, after, monkeypatch
 ):
-    """A listing has read the new place when it has not read the old one."""
+    """A listing has read the new place, but not yet the old one."""
     fill(swift, before)
     resharder = change(swift)
     resharder.begin(after)
@@ -583,7 +583,7 @@ class TestDelete:
             swift.put_row(f'{new}/{name}', size=2)
             path = f'/v1{ROOT}/{name}'
             assert swift.send(proxy, 'DELETE', path).status_int == 204
-            # The object server's tombstone, where the filter has sent it to.
+            # The object server's tombstone, where the filter has sent it.
             written = before if phase != 'moving' else after
             target = place(swift, name, written)
             at = {'X-Timestamp': Timestamp.now().internal}
@@ -594,7 +594,7 @@ class TestDelete:
 
 
 class TestRowOfADeletedObject:
-    """Its deletion waits on an object server, or one replica has missed it."""
+    """The tombstone is pending on an object server, or a replica missed it."""
 
     @pytest.fixture
     def deleted(self, swift) -> str:
@@ -657,7 +657,7 @@ class TestSweep:
     def test_removes_nothing_if_the_layout_changed_while_it_waited_for_room(
         self, swift, proxy, monkeypatch
     ):
-        # No look at the record is late enough: waits take no time here.
+        # Waits take no time here, so the record must be checked each time.
         monkeypatch.setattr(resharding, 'CHECK_SECONDS', 0)
         fill(swift, 4)
         swift.put_row(f'{ROOT}/stray', size=2)
@@ -721,7 +721,7 @@ class TestComplete:
 
     @pytest.fixture
     def ended(self, swift, monkeypatch) -> list[str]:
-        """A change that has written its last record; the dropped shards."""
+        """End a change except for its last steps; return the old shards."""
         fill(swift, 4)
         former = layout(swift)
         with monkeypatch.context() as patched:
@@ -736,7 +736,9 @@ class TestComplete:
         change(swift).complete()
         assert not any(swift.exists(HIDDEN, each) for each in ended)
 
-    def test_is_done_by_whoever_begins_the_same_change(self, swift, ended):
+    def test_is_done_by_a_process_that_begins_the_same_change(
+        self, swift, ended
+    ):
         reshard(swift, 2)
         assert not any(swift.exists(HIDDEN, each) for each in ended)
 
@@ -790,9 +792,9 @@ class TestComplete:
 
 
 class TestWaits:
-    """The time after which no process moves rows the other way."""
+    """How long changes wait for others that move rows the other way."""
 
-    #: An age that no other wait has.
+    #: Longer than any other wait.
     TIMEOUT = 77
 
     @pytest.fixture
@@ -851,7 +853,7 @@ def killed(*_args) -> None:
 
 
 def syncs_to(swift: FakeSwift) -> str:
-    """Return where container-sync sends the objects of the root to."""
+    """Return where container-sync sends the objects of the root."""
     metadata = swift.broker(ACCOUNT, 'c').metadata
     return metadata['X-Container-Sync-To'][0]
 
@@ -860,7 +862,7 @@ def syncs_to(swift: FakeSwift) -> str:
 class TestAfterAFailure:
     @pytest.fixture
     def moving(self, swift) -> Resharding:
-        """A change of which the first look fails when it has moved rows."""
+        """Return a change whose first look fails after it has moved rows."""
         fill(swift)
         resharder = change(swift)
         resharder.begin(4)
@@ -919,7 +921,7 @@ class TestAfterAFailure:
 
 
 class Clock:
-    """The module `time` with a clock that a test sets."""
+    """The module `time` with a clock that tests set."""
 
     now = 0.0
     time = staticmethod(time.time)
@@ -932,7 +934,7 @@ class TestSeveralMovers:
     def test_one_that_is_late_removes_nothing_from_the_root(
         self, swift, monkeypatch
     ):
-        """Nobody reads rows there that stay in both places by then."""
+        """By then, listings no longer read rows in the root."""
         monkeypatch.setattr(passes, 'STAY_SECONDS', STAY_SECONDS)
         fill(swift)
         change(swift).begin(4)
@@ -948,11 +950,11 @@ class TestSeveralMovers:
 
 
 class TestTheSameChangeTwice:
-    """Another process announces a change as this one does."""
+    """Another process announces a change at the same time."""
 
     @pytest.fixture
     def late(self, swift, monkeypatch) -> Resharding:
-        """One that has seen no change when the other announces 4 shards."""
+        """Return a change that begins before the other announces 4 shards."""
         fill(swift)
         put_shards = Resharding._put_shards
 
@@ -964,7 +966,7 @@ class TestTheSameChangeTwice:
         monkeypatch.setattr(Resharding, '_put_shards', announce_and_put)
         return change(swift)
 
-    def test_is_joined(self, swift, proxy, late):
+    def test_is_joined_if_it_is_the_same(self, swift, proxy, late):
         late.begin(4)
         late.run()
         assert layout(swift).sharding == (4, 0)
@@ -1018,7 +1020,7 @@ class TestCancel:
     def test_is_not_disturbed_by_a_mover_that_was_paused(
         self, swift, proxy, before, after, monkeypatch
     ):
-        """It removes copied rows when they have gone back."""
+        """The mover removes copied rows after they have moved back."""
         fill(swift, before)
         resharder = change(swift)
         resharder.begin(after)

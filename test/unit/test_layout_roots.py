@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the replicas of a root say together.
+"""The state of a root by the answers of its replicas.
 
 The model writes the history of a container to three replicas. Each write
 reaches two or all of them, and nothing is replicated between them.
@@ -42,7 +42,7 @@ MAJORITIES = [*combinations(REPLICAS, 2), tuple(REPLICAS)]
 
 @dataclasses.dataclass
 class Replica:
-    """A replica of a container, by the rules of Swift's container server."""
+    """A replica of a container that follows Swift's container server."""
 
     put: int = 0
     deleted: int = 0
@@ -77,8 +77,8 @@ class Replica:
 class Root:
     """A root with three replicas.
 
-    :ivar layout: the layout that its last write gave it
-    :ivar exists: True if that write was not a DELETE
+    :ivar layout: the layout after the last write
+    :ivar exists: True if the last write was not a DELETE
     """
 
     def __init__(self) -> None:
@@ -88,7 +88,7 @@ class Root:
         self.layout: Layout | None = None
 
     def create(self, replicas: Iterable[int], shards: int = 0) -> None:
-        """Put the container, which does not exist."""
+        """Create the container, which does not exist."""
         self.now += 1
         layout = Layout(id_of_time(self.now), shards) if shards else None
         self.now += 1
@@ -96,7 +96,7 @@ class Root:
         self.exists, self.layout = True, layout
 
     def update(self, replicas: Iterable[int]) -> None:
-        """Put the container once more, with other metadata."""
+        """Put the existing container, with other metadata."""
         self.now += 1
         self._put(replicas, None)
 
@@ -104,14 +104,14 @@ class Root:
         """Delete the container, if enough of these replicas have it."""
         alive = [i for i in replicas if self.replicas[i].is_alive]
         if len(alive) < 2:
-            return  # the client gets a 503
+            return  # the response is a 503
         self.now += 1
         for i in replicas:
             self.replicas[i].take_delete(self.now)
         self.exists, self.layout = False, None
 
     def heads(self, present: Iterable[int] = REPLICAS) -> list[Answer]:
-        """Return what the replicas answer, while others are away."""
+        """Return the answers of replicas while the others are away."""
         return [
             self.replicas[i].head() if i in present else NO_ANSWER
             for i in REPLICAS
@@ -157,7 +157,7 @@ def test_the_state_is_known_if_all_replicas_answer(root):
 
 
 @pytest.mark.parametrize('shards', [0, 8])
-def test_every_history_of_a_container_that_was_put_again(shards):
+def test_the_last_put_decides_in_every_history_of_a_recreation(shards):
     for first, then, again, last in product(MAJORITIES, repeat=4):
         root = Root()
         root.create(REPLICAS, shards=4)
@@ -206,7 +206,7 @@ class TestStaleReplica:
 
 
 class TestRevivedRoot:
-    """Rows have come since it was deleted."""
+    """Rows have arrived since the root was deleted."""
 
     @pytest.fixture
     def root(self) -> Root:
@@ -252,7 +252,7 @@ class TestReplicaWithoutRecord:
             assert state.layout == root.layout
 
 
-def test_of_two_creations_at_once_every_proxy_goes_by_the_same():
+def test_every_proxy_takes_the_same_of_two_concurrent_creations():
     root = Root()
     root.create([0, 1], shards=4)
     root.create([1, 2], shards=8)
@@ -260,7 +260,7 @@ def test_of_two_creations_at_once_every_proxy_goes_by_the_same():
         assert state_of(answers).layout == root.layout
 
 
-def test_the_last_deletion_is_told_whether_or_not_the_container_is_back():
+def test_the_last_deletion_is_known_even_if_the_container_is_back():
     root = Root()
     root.create(REPLICAS)
     assert state_of(root.heads()).deleted == 0
@@ -292,7 +292,7 @@ class TestDeleted:
 
 
 class TestRefusedDeletion:
-    """One replica lacked the rows for which the others refused."""
+    """One replica lacked the rows for which the others refused to delete."""
 
     def refused(self, shards: int) -> Root:
         root = Root()
@@ -315,7 +315,7 @@ class TestRefusedDeletion:
 
 
 class TestAbsent:
-    """No replica has a database: this is no deletion."""
+    """No replica that answers has a database, which is no deletion."""
 
     @pytest.mark.parametrize('present', MAJORITIES)
     def test_does_not_exist_and_is_not_deleted(self, present):
@@ -332,7 +332,7 @@ class TestAbsent:
         state = state_of(Root().heads(present))
         assert (state.answered, state.replicas) == (len(present), 3)
 
-    def test_is_not_what_two_new_disks_and_a_silent_replica_make(self):
+    def test_is_also_what_two_new_disks_and_a_silent_replica_show(self):
         root = Root()
         root.create([2], shards=4)
         assert state_of(root.heads([0, 1])).is_absent
@@ -351,7 +351,7 @@ def test_the_error_tells_how_many_replicas_know_and_have_answered():
         state_of(root.heads([0, 1]))
 
 
-def test_a_replica_that_tells_no_time_counts():
+def test_a_replica_without_timestamps_counts():
     record = Layout('0000000000001', 2).to_record()
     headers = HeaderKeyDict({RECORD_HEADER: record})
     state = state_of([Answer(None, '204 No Content', headers, [])])
@@ -387,7 +387,7 @@ def test_a_record_of_another_version_is_an_error():
 
 @contextmanager
 def slow_replica(swift: FakeSwift) -> Iterator[None]:
-    """Let replica 2 answer after a request has stopped to wait for it."""
+    """Let replica 2 answer after a request has stopped waiting for it."""
 
     def ask_node(app, node, *args, **kwargs):
         if node['id'] == 2:
@@ -426,7 +426,7 @@ class TestReadRoot:
             state = read_root(backend, {}, PATH)
         assert (state.exists, state.answered) == (True, 2)
 
-    def test_waits_for_all_before_what_cannot_be_undone(
+    def test_waits_for_all_before_an_irreversible_step(
         self, replicated, backend
     ):
         with slow_replica(replicated):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Test where a sharded container keeps its settings of container sync."""
+"""Tests of where a sharded container keeps its settings of container sync."""
 
 import time
 
@@ -53,7 +53,7 @@ def app(swift):
 
 @pytest.fixture
 def sharded(swift, app) -> None:
-    """A sharded container that does not sync."""
+    """Create a sharded container that does not sync."""
     create(swift, app, SHARDS)
 
 
@@ -185,7 +185,7 @@ class TestCreation:
 
 
 def place_of(swift: FakeSwift, layout: Layout) -> list[str]:
-    """Return which of root and shards sync, after it was directed."""
+    """Direct the sync of a container; return the places that sync."""
     env = environ()
     target = LogicalContainer('v1', ACCOUNT, 'c', {}, layout)
     assert direct_sync(backend(swift), env, target, time.time())
@@ -198,11 +198,11 @@ def place_of(swift: FakeSwift, layout: Layout) -> list[str]:
 
 
 class TestDirectSync:
-    """Of a container that has four backing containers before and after."""
+    """A container that has four backing containers before and after."""
 
     @pytest.fixture
     def ids(self, swift, app) -> dict[str, str]:
-        """The ids of the layouts."""
+        """Return the ids of the layouts."""
         create(swift, app, 4)
         layout = layout_of(swift)
         assert layout.synced == 4
@@ -338,7 +338,7 @@ class TestResharding:
 
     @pytest.fixture
     def waits(self, monkeypatch) -> list[str]:
-        """The phases in which changes wait for container-sync."""
+        """Return a list of the phases in which changes wait for the sync."""
         phases = []
         monkeypatch.setattr(
             Resharding,
@@ -424,7 +424,7 @@ class TestResharding:
     def test_takes_a_key_along_for_a_later_change(self, swift, app):
         ask(swift, app, 'PUT', 201, X_Container_Sync_Key=KEY)
         self.reshard(swift, 2)
-        # A change waits until nothing is cached from before.
+        # A change waits until earlier cached info has expired.
         swift.memcached.values.clear()
         ask(swift, app, X_Container_Sync_To=TO)
         assert in_shards(swift) == [[TO, KEY, '']] * 2
@@ -448,11 +448,11 @@ SETTINGS_OF_A_PUT = {
 
 
 class TestObjectOfARow:
-    """Asked for at the path of its backing container."""
+    """A request for an object at the path of its backing container."""
 
     @pytest.fixture
     def daemon(self, swift, app):
-        """What an internal client sends requests through."""
+        """Return the app through which an internal client sends requests."""
         app._pipeline = [app, swift]
         app._pipeline_request_logging_app = swift
         app._pipeline_final_app = swift

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Brief queries, compared with whole ones."""
+"""Shortened queries, compared with complete ones."""
 
 import json
 from urllib.parse import parse_qsl
@@ -49,7 +49,7 @@ def rows_of(database: Database, query: dict[str, str]) -> list[dict]:
     try:
         return database.rows(query)
     except ValueError:
-        # Swift finds no end of the prefix, or of a subdir.
+        # Swift fails: the prefix or a subdir has no end.
         assume(False)
 
 
@@ -90,11 +90,11 @@ def test_a_marker_within_the_prefix_is_sent_without_it():
     assert 'prefix' not in query_for(prefix='a', marker='ab')
 
 
-def test_a_prefix_is_sent_that_is_behind_the_marker():
+def test_a_prefix_behind_the_marker_is_sent():
     assert query_for(prefix='b', marker='a')['prefix'] == 'b'
 
 
-def test_of_a_marker_that_lacks_the_prefix_the_first_other_character_is_sent():
+def test_a_marker_before_the_prefix_is_cut_at_the_first_other_character():
     query = query_for(prefix='aab', marker='aaaaa', end_marker='bbbb')
     assert query['marker'] == 'aaa'
 
@@ -104,6 +104,6 @@ def test_pseudo_directories_need_all_bounds():
     assert params.items() <= query_for(**params, delimiter='/').items()
 
 
-def test_an_end_is_sent_with_a_prefix_that_servers_find_no_end_of():
+def test_an_end_is_sent_with_a_prefix_that_has_no_end():
     last = LAST_CHARACTER
     assert query_for(prefix=f'a{last}', end_marker=f'a{last}b')['end_marker']

@@ -20,7 +20,10 @@ LISTING = json.dumps(ROWS).encode()
 
 
 def answer(path: str, inner, query: str = 'format=json') -> Response:
-    """Return the response to a GET, with other filters between the two."""
+    """Return the response to a GET through shardmw-listings.
+
+    :param inner: the other filters, with shardmw on their right
+    """
     app = ListingBypass(inner, get_logger({}))
     return Request.blank(f'{path}?{query}').get_response(app)
 
@@ -44,7 +47,7 @@ def test_a_listing_is_carried_around_other_filters():
     assert got.headers['Content-Length'] == str(len(LISTING))
 
 
-def test_a_header_that_is_there_twice_stays_so():
+def test_a_header_that_occurs_twice_stays_twice():
     def others(env, start_response):
         def with_two(status, headers):
             start_response(status, [*headers, ('Vary', 'a'), ('Vary', 'b')])
@@ -131,10 +134,11 @@ COUNTED = {
 def head_by_s3(
     last_path: str, status: int = 200, counted: dict[str, str] = COUNTED
 ) -> Response:
-    """Return the answer to a HEAD, with an s3api that drops all headers.
+    """Return the response to a HEAD, with an s3api that drops all headers.
 
-    :param last_path: what s3api asked for last, after a HEAD of ``PATH``
-    :param status: its answer
+    :param last_path: the path of s3api's last request, after a HEAD of
+                      ``PATH``
+    :param status: the status of that request
     :param counted: the headers of the container
     """
 
@@ -189,10 +193,10 @@ def query_of_listing(
 ) -> str:
     """Return the query of a container GET, as shardmw answers it.
 
-    :param query: that of the client
-    :param method: that of the client
-    :param environ: what its request has besides
-    :param source: the filter that sends the container GET
+    :param query: the query of the client
+    :param method: the method of the client
+    :param environ: further keys of its environment
+    :param source: the filter that sends the GET of the container
     """
     seen = []
 

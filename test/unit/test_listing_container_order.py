@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The header with which an owner has a container listed without an order."""
+"""The header with which an owner allows listings without an order."""
 
 import pytest
 from swift.common.header_key_dict import HeaderKeyDict
@@ -65,13 +65,13 @@ class TestTakeHeader:
 
 
 class TestShow:
-    def test_everybody_sees_the_setting(self):
+    def test_every_client_sees_the_setting(self):
         headers = HeaderKeyDict({UNORDERED_SYSMETA: 'true'})
         container_order.show(headers)
         assert headers[UNORDERED_HEADER] == 'true'
 
     @pytest.mark.parametrize('stored', [{}, {UNORDERED_SYSMETA: ''}])
-    def test_nobody_sees_one_that_is_off(self, stored):
+    def test_a_setting_that_is_off_is_not_shown(self, stored):
         headers = HeaderKeyDict(stored)
         container_order.show(headers)
         assert UNORDERED_HEADER not in headers
@@ -94,7 +94,7 @@ class TestAllowsUnordered:
         assert not allows(query, ON)
 
     @pytest.mark.parametrize('value', ['false', 'true', ''])
-    def test_not_for_a_client_that_says_itself_what_it_wants(self, value):
+    def test_not_for_a_client_that_sets_the_parameter_itself(self, value):
         assert not allows(f'allow_unordered={value}', ON)
 
     @pytest.mark.parametrize('source', ['DLO', 'OV', 'SW', 'VW'])

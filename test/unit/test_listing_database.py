@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of a database, against Swift's container broker."""
+"""Rows of a database, compared with Swift's container broker."""
 
 import itertools
 import json
@@ -36,7 +36,7 @@ def server(tmp_path_factory):
 def _put(broker, names, deleted=()):
     for number, name in enumerate(names):
         now = Timestamp(next(CLOCK))
-        # Objects that were copied have offsets; POSTs come later than PUTs.
+        # Copied objects have offsets; POSTs are later than PUTs.
         broker.put_object(
             name,
             Timestamp(now, offset=number % 3).internal,
@@ -64,7 +64,7 @@ def _clear(broker):
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(data=st.data())
-def test_same_rows_as_swifts_broker(broker, data):
+def test_rows_are_those_of_swifts_broker(broker, data):
     _clear(broker)
     names = data.draw(NAMES)
     gone = (
@@ -88,7 +88,7 @@ def test_same_rows_as_swifts_broker(broker, data):
 
 
 @given(
-    st.integers(0, 2**33 * 10**5 - 1),  # Swift rounds what comes after 2242
+    st.integers(0, 2**33 * 10**5 - 1),  # Swift rounds times after 2242
     st.sampled_from(
         [
             '',
@@ -117,12 +117,14 @@ def test_records_are_those_of_swifts_server(
 
 
 @given(st.text())
-def test_record_of_a_pseudo_directory(server, text):
+def test_the_record_of_a_pseudo_directory_is_that_of_swifts_server(
+    server, text
+):
     row = (text, '0', 0, None, '')
     assert simple_text(row) == json.dumps(server.update_object_record(row))
 
 
-def test_record_of_a_row_without_an_etag_is_left_to_swift():
+def test_the_record_of_a_row_without_an_etag_is_left_to_swift():
     assert simple_text(('a', Timestamp(1).normal, 7, 'x', None)) is None
 
 
@@ -138,7 +140,7 @@ def test_rows_of_other_policies_are_left_out(broker):
 
 
 @pytest.mark.parametrize('last', ['\U0010ffff', '\ud7ff'])
-def test_delimiter_without_a_successor_is_refused(broker, last):
+def test_a_delimiter_without_a_successor_is_refused(broker, last):
     _put(broker, [f'a{last}b'])
     with broker.get() as connection, pytest.raises(ValueError):
         listed_rows(connection, 0, 10, last)

@@ -59,7 +59,7 @@ TREE = [f'{directory}{i}' for directory in DIRECTORIES for i in range(4)]
 
 
 class Container:
-    """A plain container and one that has the same rows, sharded."""
+    """A plain and a sharded container with the same rows."""
 
     def __init__(self, folder) -> None:
         self._folder = folder
@@ -72,7 +72,7 @@ class Container:
         return self._databases[place]
 
     def fill(self, layout: Layout, names: Iterable[str]) -> None:
-        """Replace all rows, and put those of a change into both places."""
+        """Replace all rows; during a change, put them into both places."""
         self.target = LogicalContainer('v1', 'a', 'c', INFO, layout)
         places = [ROOT, *map(self.target.place_in, self.target.shards())]
         self.servers = ContainerServers(
@@ -107,7 +107,7 @@ class Container:
         return to_json(self.listing(params).rows(params).texts)
 
     def shards_asked(self, params: ListingParams) -> set[str]:
-        """Return the backing containers that a listing asks."""
+        """Return the backing containers that a listing reads."""
         self.servers.requests.clear()
         self.of_sharded(params)
         return {place for place, _ in self.servers.requests} - {ROOT}
@@ -121,9 +121,9 @@ def container(tmp_path_factory) -> Container:
 @pytest.mark.parametrize('layout', [*BY_DEPTH.values(), *CHANGING])
 @given(names=st.lists(names, unique=True, max_size=20), params=listings)
 def test_a_page_is_that_of_a_plain_container(container, layout, names, params):
-    # By path, a container server omits the name right behind those of a
-    # pseudo-directory, if both are in one database: see doc/clients.md. In
-    # reverse that is the name of the pseudo-directory itself.
+    # By path, a container server omits the name right after those of a
+    # pseudo-directory if both are in one database: see doc/clients.md. In
+    # reverse, this is the name of the pseudo-directory itself.
     if params.path is not None:
         names = [n for n in names if '0' not in n and not n.endswith('/')]
     container.fill(layout, names)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages that may be some seconds old, and those read ahead."""
+"""Pages that may be some seconds old, and pages that are read ahead."""
 
 import json
 import time
@@ -43,7 +43,7 @@ from test.unit.fakeswift import ACCOUNT, HIDDEN, Memcached, filtered
 SHARDS = 4
 LIMIT = 5
 NAMES = [f'{number:03}' for number in range(60)]
-#: After a walk, the page behind this name is kept.
+#: After a walk, the page after this name is kept.
 KEPT = NAMES[19]
 STATS = ContainerStats(60, 600)
 SECONDS = 60
@@ -52,7 +52,7 @@ MEGABYTE = 1_000_000
 
 @pytest.fixture
 def clock(monkeypatch) -> Clock:
-    """The clock of all that decides how old a page is."""
+    """Replace the clocks that decide how old a page is."""
     clock = Clock()
     for module in (container_module, kept_pages_module, short_store):
         monkeypatch.setattr(module, 'time', clock)
@@ -69,7 +69,7 @@ def filter_app(swift, clock):
 
 
 def page(swift, app, marker='', query='', headers=None, env=None, limit=LIMIT):
-    """Return the names of a page, and whether shards were asked for it."""
+    """Return the names on a page, and True if shards were read for it."""
     forget_requests(swift)
     query = f'format=json&limit={limit}&marker={marker}&{query}'
     answer = swift.send(app, 'GET', CONTAINER, headers, env, query=query)
@@ -85,7 +85,7 @@ def page(swift, app, marker='', query='', headers=None, env=None, limit=LIMIT):
 
 
 def walk(swift, app, limit=LIMIT, **kwargs) -> tuple[list[str], int]:
-    """Return what a walk lists, and for how many pages it asked shards."""
+    """Return what a walk lists, and for how many pages it read shards."""
     listed, reads, marker = [], 0, ''
     while True:
         names, is_read = page(swift, app, marker, limit=limit, **kwargs)
@@ -97,7 +97,7 @@ def walk(swift, app, limit=LIMIT, **kwargs) -> tuple[list[str], int]:
 
 
 def is_reader(req: Request) -> Response | None:
-    """Allow what an ACL allows, as an auth filter does."""
+    """Allow reads by an ACL, as an auth filter does."""
     return None if req.acl else HTTPForbidden(request=req)
 
 
@@ -119,7 +119,7 @@ class TestWalk:
     def test_of_s3_lists_everything_once_with_few_reads(
         self, swift, filter_app, limit, reads
     ):
-        """Walk as s3api does, which shows its client a row less."""
+        """Walk as s3api does, which shows its client one row less."""
         listed, asked, marker = [], 0, ''
         env = {'swift.source': 'S3'}
         while len(listed) < len(NAMES):
@@ -191,7 +191,7 @@ class TestWalk:
     def test_is_denied_to_clients_that_have_lost_access(
         self, swift, filter_app
     ):
-        """The filter's proxy does not know yet that they have."""
+        """The filter's proxy does not know yet that access was lost."""
         acl = {'X-Container-Read': '.r:*,.rlistings'}
         owner = {'swift_owner': True}
         swift.send(filter_app, 'POST', CONTAINER, acl, owner)
@@ -230,7 +230,7 @@ class TestWalk:
     def test_does_not_read_ahead_where_container_servers_fail(
         self, swift, filter_app, delimiter
     ):
-        """They fail behind the pages that the client asks for."""
+        """They fail after the pages that the client requests."""
         for name in (f'059{delimiter}', f'059{delimiter}x'):
             put_sharded_row(swift, name)
         query = f'delimiter={quote(delimiter)}'
@@ -345,7 +345,7 @@ class TestSamePageAgain:
             assert json.loads(answer.body)[0]['name'] == 'a/b'
             assert is_read is is_first
 
-    def test_does_not_replace_the_counts_that_quotas_go_by(
+    def test_does_not_replace_the_counts_that_quotas_use(
         self, swift, filter_app
     ):
         owner = {'swift_owner': True}
@@ -366,7 +366,7 @@ class TestSamePageAgain:
 
 
 def ask(swift, app, headers=None, path=CONTAINER, query='', env=None):
-    """Return the answer to a GET of a page, and whether it was read anew."""
+    """Return the response to a GET of a page, and True if it was read anew."""
     forget_requests(swift)
     query = f'format=json&limit={LIMIT}&{query}'
     answer = swift.send(app, 'GET', path, headers, env, query=query)
@@ -433,7 +433,7 @@ class TestAge:
     def test_of_a_page_from_the_future_is_unknown(
         self, swift, filter_app, clock
     ):
-        """The clock of the proxy that has read it is ahead."""
+        """The clock of the proxy that has read the page is ahead."""
         ask(swift, filter_app)
         clock.now -= 1
         assert ask(swift, filter_app)[1]
@@ -619,7 +619,7 @@ def test_no_page_is_kept_while_the_layout_changes(swift, filter_app):
     assert memcached.values == {}
 
 
-#: Names that are each other's prefixes, subdirs and neighbours.
+#: Names that are prefixes, subdirs and neighbours of each other.
 NEIGHBOURS = [
     *('a', 'a/', 'a/b', 'a/b/', 'a/b/c', 'a/c', 'a//', 'a//b', 'a0', 'a-'),
     *('ab', 'ab/c', 'b', 'b/', 'b/b/', 'b//b//c', '/', '//', '/a', '0', 'c/d'),
@@ -688,7 +688,7 @@ class Container:
         return self.kept_pages.find(self.env, self.target, params, SECONDS)
 
     def page(self, marker: str) -> list[str]:
-        """Return the names behind a marker."""
+        """Return the names after a marker."""
         params = ListingParams(self.limit, marker)
         ahead, page = self.find(params)
         if page is not None:
@@ -725,7 +725,7 @@ def test_every_page_is_the_one_behind_its_marker(names, limit, shards, source):
     st.lists(st.tuples(st.booleans(), st.integers(0, 99)), max_size=40),
     st.integers(1, 5),
 )
-def test_a_walk_during_writes_has_what_stays_and_nothing_twice(
+def test_a_walk_during_writes_lists_all_that_stays_and_no_name_twice(
     names, writes, limit
 ):
     """A walk with the same pages came before the writes."""
@@ -755,7 +755,7 @@ def walk_through(container: Container) -> None:
 def test_pages_that_memcached_does_not_take_are_not_read_ahead(
     most, monkeypatch
 ):
-    """All pages have more than 250 bytes, and the second one more than 470."""
+    """All pages exceed 250 bytes, and the second one exceeds 470 bytes."""
     names = [f'{number:03}' + 'x' * 50 for number in range(5)]
     names += [f'{number:03}' + 'x' * 100 for number in range(5, 200)]
     container = Container(names, 4, LIMIT)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The merge, compared with Swift's own listing of all rows together.
 
-One container database of Swift has all rows, and there is one for each source
-of the merge.
+One of Swift's container databases has all rows. Each source of the merge has
+another one.
 """
 
 import json
@@ -21,7 +21,7 @@ SHARDS = 5
 
 # Few letters, so that prefixes, delimiters and neighbours meet.
 names = st.text('ab/0é', min_size=1, max_size=6)
-# Uneven, so that a source runs out below the end of a page.
+# Uneven, so that a source runs out before the end of a page.
 places = st.sampled_from([*[0] * 12, *range(1, SHARDS)])
 spreads = st.dictionaries(names, places, max_size=80)
 params = st.builds(
@@ -59,7 +59,7 @@ def parsed(database: Database, query: dict[str, str]) -> Rows:
 
 @pytest.fixture(scope='module')
 def databases(tmp_path_factory) -> list[Database]:
-    """The database of all rows, then those of root and shards."""
+    """Return the database of all rows, and those of root and shards."""
     folder = tmp_path_factory.mktemp('databases')
     return [Database(folder / str(i)) for i in range(SHARDS + 2)]
 
@@ -147,7 +147,7 @@ def named(names) -> Rows:
 
 
 @pytest.mark.parametrize('is_older_first', [True, False])
-def test_of_one_name_in_two_sources_the_newer_row_is_kept(is_older_first):
+def test_the_newer_of_two_rows_with_one_name_is_kept(is_older_first):
     older = {'name': 'a', 'last_modified': '2026-01-01T00:00:00.000000'}
     newer = {'name': 'a', 'last_modified': '2026-01-01T00:00:00.000001'}
     page = Page([0, 1], 10)
@@ -158,7 +158,7 @@ def test_of_one_name_in_two_sources_the_newer_row_is_kept(is_older_first):
 
 
 @pytest.mark.parametrize('is_older_in_root', [True, False])
-def test_of_one_name_in_root_and_shard_the_newer_row_is_kept(
+def test_the_newer_of_the_rows_in_root_and_shard_is_kept(
     is_older_in_root,
 ):
     older = {'name': 'a', 'last_modified': '2026-01-01T00:00:00.000000'}
@@ -270,7 +270,7 @@ def test_a_page_holds_few_rows_wherever_they_come_from(monkeypatch, reverse):
     limit, sources = 10, 8
     page = Page(range(sources), limit, reverse)
     for ask in page.asks():
-        # as if all names had been chosen to lie before the page's end
+        # as if all names had been chosen to come before the page's end
         rows = numbers[ask.source :: sources][:: -1 if reverse else 1]
         ask = ask._replace(limit=len(rows))
         page.add(ask, named(rows))

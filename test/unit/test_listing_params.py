@@ -79,12 +79,12 @@ def test_a_query_is_quoted_as_swift_quotes_it():
         ('prefix=%2Fa', NameRange('/a')),
     ],
 )
-def test_the_range_of_the_names(query, names):
+def test_a_query_has_a_range_of_names(query, names):
     assert params_of(query).names() == names
 
 
 @pytest.mark.parametrize('character', ['%F4%8F%BF%BF', '%ED%9F%BF'])
-def test_a_prefix_that_swift_fails_for_is_left_to_one_database(character):
+def test_a_prefix_without_an_end_is_left_to_one_database(character):
     assert params_of(f'prefix=a{character}').has_unlistable_prefix()
     assert not params_of(f'prefix={character}a').has_unlistable_prefix()
     assert not params_of(f'path=a{character}').has_unlistable_prefix()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Listings through the backend, from container servers in memory."""
+"""Listings through the backend, of container servers in memory."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -33,7 +33,7 @@ SHARDS = 2
 LAYOUT = Layout('65a1b2c3d4e5f', SHARDS)
 INFO = {'status': 200, 'sysmeta': {}, 'storage_policy': '0'}
 TARGET = LogicalContainer('v1', 'a', 'c', INFO, LAYOUT)
-#: Rows move from the root to the shards, or from these to the root.
+#: Layouts in which rows move from the root to shards, or back.
 CONVERTING = replace(
     TARGET, layout=replace(LAYOUT, former=0, former_id='0', phase=MOVING)
 )
@@ -51,7 +51,7 @@ NODE = {'device': 'd1'}
 
 
 class Twins:
-    """A plain container and a sharded one, on servers of their own.
+    """A plain and a sharded container, on separate servers.
 
     :param plain: the servers of the plain container
     :param sharded: the servers of the sharded container
@@ -84,7 +84,7 @@ class Twins:
     def listing(
         self, params: ListingParams, target: LogicalContainer = TARGET
     ) -> ListingRequest:
-        """Return a listing whose root was read."""
+        """Return a listing whose root has been read."""
         listing = self.request(params, target)
         assert listing.read_root_and_shards(params).is_success
         return listing
@@ -124,7 +124,7 @@ def databases(tmp_path_factory) -> Callable[[str], Database]:
 
 @pytest.fixture(params=[False, True], ids=['alone', 'together'])
 def batches(request, monkeypatch):
-    """Read the shards of a container in one request, as with the filter."""
+    """Read the shards of a container in one request, as the filter allows."""
     if not request.param:
         return
 
@@ -246,13 +246,13 @@ class TestOrdered:
 
 
 class TestShardsTogetherWithTheRoot:
-    """The shards are read at the same time as the root."""
+    """Shards that are read at the same time as the root."""
 
     PARAMS = ListingParams(10_000)
 
     @pytest.fixture
     def answer_root_last(self, twins) -> None:
-        """Have the root answer when the shards have answered."""
+        """Let the root answer after the shards."""
         twins.sharded.before = lambda container: (
             self.wait_for_shards(twins) if container == PLAIN else None
         )
@@ -263,7 +263,7 @@ class TestShardsTogetherWithTheRoot:
                 sleep()
 
     def move_stray_first(self, twins) -> None:
-        """Have a stray move after the shards were read, before the root is."""
+        """Move a stray after the shards were read, before the root is read."""
         twins.fill(NAMES, ['stray'])
 
         def move(container: str) -> None:
@@ -295,7 +295,7 @@ class TestShardsTogetherWithTheRoot:
         assert names == [*NAMES, 'stray']
 
     def test_show_no_stray_that_did_not_stay(self, twins):
-        """Show why those that move strays have to wait."""
+        """This is why processes that move strays must wait."""
         self.move_stray_first(twins)
         assert twins.listing(self.PARAMS).rows(self.PARAMS).names == NAMES
 
@@ -351,7 +351,7 @@ class TestShardsTogetherWithTheRoot:
 
 
 class TestBothLayouts:
-    """The shards before and after a change are read together."""
+    """Former and new shards, which are read together during a change."""
 
     FORMER_ID = '65a1b2c3d4e5e'
     GROWING = replace(
@@ -504,7 +504,7 @@ class TestUnordered:
         assert sorted(twins.unordered(params)) == expected
 
 
-#: A prefix that takes half of a request line, and names that go on.
+#: A prefix that takes half of a request line, and names that begin with it.
 PREFIX = '文' * 439 + '/'
 LONG_NAMES = [PREFIX + '件' * 60 + f'{i:03}' for i in range(200)]
 IN_FIRST = [name for name in LONG_NAMES if shard_of(name, SHARDS) == 0]
@@ -531,7 +531,7 @@ TOGETHER = pytest.mark.parametrize(
     'batches', [True], ids=['together'], indirect=True
 )
 
-#: Listings whose parameters are made longer, up to the limit.
+#: Listings whose parameters are padded up to the limit.
 LIMIT_LISTINGS = {
     'prefix': ListingParams(30, prefix='文' * 800),
     'prefix, reverse': ListingParams(30, prefix='文' * 800, reverse=True),
@@ -562,8 +562,8 @@ LIMIT_LISTINGS = {
     ),
 }
 
-#: Names with a common beginning, and listings with a longer bound: half of the
-#: names are before it.
+#: Names with a common beginning, and listings with a longer bound. Half of the
+#: names come before the bound.
 ALIKE = ['m' * 1000 + f'{c}{i:03}' for i in range(50) for c in 'az']
 COSTLY = {
     'marker': ListingParams(1, marker='m' * 7000),
@@ -685,7 +685,7 @@ class TestLongQueries:
 
 
 def names_around(params: ListingParams) -> set[str]:
-    """Return names in a listing, and names next to its bounds."""
+    """Return names within a listing and next to its bounds."""
     start = params.path + '/' if params.path else params.prefix
     names = [start + f'{c}{i:03}' for c in ('', '語') for i in range(50)]
     subdirs = [start + f'{i:03}x/{j}' for i in range(9) for j in range(9)]
@@ -698,7 +698,7 @@ FORMAT = {'format': 'json'}
 
 
 def padded(params: ListingParams, bytes_left: int) -> ListingParams:
-    """Return parameters whose request line has so many bytes left."""
+    """Return parameters that leave this many bytes of the request line."""
     line = request_line(PLAIN, query_of(params) | FORMAT)
     wanted = MAX_REQUEST_LINE - bytes_left - len(line)
     padding = '件' * (wanted // 9) + 'a' * (wanted % 9)

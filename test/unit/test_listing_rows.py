@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from shardmw.listing import rows
 from shardmw.listing.rows import Rows, parse_rows, rows_of, to_json
 
-# Text that a parser could take for the end of a string, a row or a name.
+# Text that a parser could mistake for the end of a string, a row or a name.
 tricky = st.lists(
     st.sampled_from(
         ['}', '{', '"', ', ', ': ', '\\', 'name', 'subdir', 'a', '\u2603',

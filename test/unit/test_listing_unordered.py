@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Unordered listings, read page by page to their end.
 
-Shards are sets here, and a name belongs to the shard of its first digit.
+Shards are sets in these tests, and a name belongs to the shard of its first
+digit.
 """
 
 from hypothesis import given
@@ -29,8 +30,8 @@ def named(names) -> Rows:
 class Container:
     """Shards and a root that hold objects.
 
-    :param strays: names that lie in the root
-    :param misplaced: names that lie in a shard that they do not belong to
+    :param strays: names in the root
+    :param misplaced: names in a wrong shard
     """
 
     def __init__(self, names, strays=(), misplaced=()) -> None:
@@ -47,7 +48,7 @@ class Container:
         return named(found[:limit])
 
     def strays(self, marker: str, limit: int, read_limit: int = 5) -> Strays:
-        """Read the root in small pages, as far as a page needs it."""
+        """Read the root in small pages, as far as a page of rows needs."""
         first = shard_of(marker) if marker else 0
         strays = Strays(first, marker, limit, shard_of)
         after = ''
@@ -78,7 +79,7 @@ class Container:
         return walked
 
     def walk_like_s3api(self, limit: int) -> list[str]:
-        """Return the names on all pages.
+        """Return the names on all pages, as s3api reads them.
 
         s3api asks for one row more than it shows, to see if there are more.
         """

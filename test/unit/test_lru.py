@@ -23,7 +23,7 @@ class Clock:
 def test_entries_that_were_set_last_are_kept_and_the_others_dropped(steps):
     clock = Clock()
     entries = LRU(COUNT, SECONDS, clock)
-    set_at = {}  # the key that was set last is the last one
+    set_at = {}  # the last key is the one that was set last
     for number, (step, key, wait) in enumerate(steps):
         clock.now += wait
         known = set_at.pop(key, (None, None))[1]

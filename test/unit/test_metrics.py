@@ -46,16 +46,16 @@ METRICS = {
     if isinstance(value, Metric)
 }
 
-#: What Prometheus' names end with, and what the exporter calls the kinds.
+#: The endings of names in Prometheus, and the exporter's names of the kinds.
 SUFFIXES = {COUNTER: '_total', TIMER: '_seconds', GAUGE: ''}
 EXPORTER_KINDS = {COUNTER: 'counter', TIMER: 'observer', GAUGE: 'gauge'}
 DOCUMENTED_KINDS = {COUNTER: 'counter', TIMER: 'timer', GAUGE: 'gauge'}
 
-#: The series that a histogram has.
+#: The series of a histogram.
 HISTOGRAM_SUFFIXES = ('_bucket', '_count', '_sum')
 
-#: The methods that send a metric: how many arguments come before it, and the
-#: labels that they add.
+#: The methods that send a metric, with the number of arguments before it and
+#: the labels that the method adds.
 SENDERS = {'note': (0, set()), 'note_of': (2, {'account', 'container'})}
 
 ROW = re.compile(r'^\| `shardmw\.(\S+)` \| `(\w+)` \| (\w+) \|', re.MULTILINE)
@@ -68,7 +68,7 @@ def prometheus_name(metric: Metric) -> str:
 
 
 class Statsd:
-    """Receives metrics on loopback."""
+    """A server that receives metrics on loopback."""
 
     def __init__(self) -> None:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -236,7 +236,7 @@ class TestNames:
             for each in METRICS.values()
         }
 
-    def test_are_different(self):
+    def test_are_unique(self):
         names = [prometheus_name(metric) for metric in METRICS.values()]
         assert len({*names}) == len(names)
 
@@ -286,13 +286,13 @@ def rules() -> list[dict]:
 
 @pytest.fixture(scope='module')
 def panels() -> list[dict]:
-    """Return the panels of the dashboard that show something."""
+    """Return the panels of the dashboard that show series."""
     panels = json.loads(DASHBOARD.read_text())['panels']
     return [panel for panel in panels if panel['type'] != 'row']
 
 
 def kept_in(value, wanted):
-    """Return what is left of JSON without the keys that nobody wants."""
+    """Return a JSON value without the keys that `wanted` lacks."""
     if isinstance(wanted, dict) and isinstance(value, dict):
         return {k: kept_in(value[k], wanted[k]) for k in wanted if k in value}
     if isinstance(wanted, list) and isinstance(value, list):
@@ -302,7 +302,7 @@ def kept_in(value, wanted):
 
 
 def made_series() -> set[str]:
-    """Return the names of the series that Prometheus gets."""
+    """Return the names of all series in Prometheus."""
     names = set()
     for metric in METRICS.values():
         name = prometheus_name(metric)
@@ -339,7 +339,7 @@ class TestMapping:
 
 
 class TestAlerts:
-    def test_ask_for_series_that_there_are(self, rules):
+    def test_use_series_that_exist(self, rules):
         for rule in rules:
             assert {*SERIES.findall(rule['expr'])} <= made_series()
 
@@ -372,14 +372,14 @@ class TestAlerts:
 
 
 class TestDashboard:
-    def test_asks_for_series_that_there_are(self, panels):
+    def test_uses_series_that_exist(self, panels):
         for panel in panels:
             for target in panel['targets']:
                 asked = {*SERIES.findall(target['expr'])}
                 assert asked
                 assert asked <= made_series()
 
-    def test_groups_by_labels_that_there_are(self, panels):
+    def test_groups_by_labels_that_exist(self, panels):
         labels = {'le'}.union(*(m.labels for m in METRICS.values()))
         for panel in panels:
             for target in panel['targets']:
@@ -394,8 +394,8 @@ class TestDashboard:
             prometheus_name(m) for m in METRICS.values() if m.kind != TIMER
         }
 
-    def test_has_what_grafana_knows(self):
-        """Grafana's own types of dashboards read all of it."""
+    def test_has_only_what_grafana_reads(self):
+        """Grafana's own types of dashboards read every key."""
         pytest.importorskip('grafana_foundation_sdk')  # for Python 3.11
         from grafana_foundation_sdk.cog.encoder import JSONEncoder
         from grafana_foundation_sdk.cog.plugins import register_default_plugins

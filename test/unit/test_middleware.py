@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The dispatch of requests: what the filter leaves alone or hides."""
+"""The dispatch of requests: those that the filter ignores or refuses."""
 
 import pytest
 from swift.common import registry
@@ -121,7 +121,7 @@ class TestPathsThatSwiftRefuses:
     @pytest.mark.parametrize(
         'path', ['/v1/a/\xff', '/v1/\xff/c', '/v1/a/c/\xff']
     )
-    def test_as_they_are_not_utf8_reach_the_app_alone(self, swift, path):
+    def test_because_they_are_not_utf8_reach_the_app_alone(self, swift, path):
         req = Request.blank('/', {'PATH_INFO': path, 'REQUEST_METHOD': 'PUT'})
         req.call_application(filtered(swift))
         (call,) = swift.calls

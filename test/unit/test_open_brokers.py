@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Databases that stay open, on Swift's container broker."""
+"""Databases that stay open, with Swift's container broker."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ from shardmw.open_brokers import OpenBrokers
 class Databases:
     """The databases of containers, by name.
 
-    :ivar made: the brokers that were made for them
+    :ivar made: the brokers that were created
     """
 
     def __init__(self, folder: Path) -> None:
@@ -153,7 +153,7 @@ def test_a_broker_that_failed_is_not_used_again(databases, brokers):
     assert len(databases.made) == 2
 
 
-def test_others_that_read_meanwhile_have_their_own(databases, brokers):
+def test_concurrent_reads_have_brokers_of_their_own(databases, brokers):
     with brokers.broker('one') as broker:
         broker.get_info()
         with brokers.broker('one') as other:
@@ -173,7 +173,7 @@ def test_open_databases_are_not_locked(databases, brokers):
     other.rollback()
 
 
-def test_those_that_are_open_stay_so_if_there_are_too_many(
+def test_open_databases_stay_open_if_there_are_too_many(
     databases, brokers, monkeypatch
 ):
     monkeypatch.setattr(open_brokers, 'MOST_OPEN', 2)
@@ -183,7 +183,7 @@ def test_those_that_are_open_stay_so_if_there_are_too_many(
     assert len(brokers) == 2
 
 
-def test_a_new_one_takes_the_place_of_the_oldest_that_is_not_used(
+def test_a_new_database_replaces_the_oldest_one_that_is_not_used(
     databases, brokers, monkeypatch
 ):
     monkeypatch.setattr(open_brokers, 'MOST_OPEN', 2)
@@ -215,7 +215,9 @@ def test_a_database_that_swift_opens_anew_is_like_a_new_one(
     assert names(brokers) == ['after']
 
 
-def test_what_is_not_used_is_closed(databases, brokers, monkeypatch):
+def test_a_database_that_is_not_used_is_closed(
+    databases, brokers, monkeypatch
+):
     monkeypatch.setattr(open_brokers, 'IDLE_SECONDS', 0.2)
     for _again in range(2):  # the second time, nothing was open
         names(brokers)
@@ -226,7 +228,7 @@ def test_what_is_not_used_is_closed(databases, brokers, monkeypatch):
     assert len(databases.made) == 4
 
 
-def test_what_is_not_used_is_closed_after_a_failure_to_close(
+def test_a_database_is_closed_after_a_failure_to_close_another(
     databases, brokers, monkeypatch
 ):
     monkeypatch.setattr(open_brokers, 'IDLE_SECONDS', 0.1)
@@ -240,7 +242,7 @@ def test_what_is_not_used_is_closed_after_a_failure_to_close(
     wait_until_closed(brokers)
 
 
-def test_what_is_used_stays_open(databases, brokers, monkeypatch):
+def test_a_database_that_is_used_stays_open(databases, brokers, monkeypatch):
     monkeypatch.setattr(open_brokers, 'IDLE_SECONDS', 1)
     for _again in range(30):
         names(brokers)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What operators get: the sample configurations, and a package."""
+"""The sample configurations and the package that operators install."""
 
 import configparser
 import re
@@ -22,14 +22,14 @@ from shardmw.placement import object_key, shard_key, shard_of
 PROJECT = Path(__file__).parents[2]
 ETC = PROJECT / 'etc'
 CONTAINER_SAMPLE = ETC / 'container-server.conf-sample'
-#: Those with the filter shardmw.
+#: The samples with the filter shardmw.
 SAMPLES = sorted({*ETC.glob('*.conf-sample')} - {CONTAINER_SAMPLE})
 SAMPLE = ETC / 'proxy-server.conf-sample'
 DESIGN = PROJECT / 'doc' / 'design.md'
 UNIT = ETC / 'shardmw-resharder.service'
 SECTION = 'filter:shardmw'
 
-#: Each stands for any number of options, none of which is set by default.
+#: Each of these stands for any number of options. None is set by default.
 RATE_LIMITS = {f'{prefix}SIZE' for prefix in OPTION_PREFIXES}
 
 #: The samples for internal clients, with the filters of Swift's own samples.
@@ -39,12 +39,12 @@ INTERNAL_CLIENTS = {
     'object-expirer': 'catch_errors memcache',
 }
 
-#: What is read of the whole proxy's options.
+#: The keys of the whole proxy's configuration that the filter reads.
 PROXY_OPTIONS = {'workers'}
 
 
 class RecordingConf(dict):
-    """A section of a configuration file that notes what is read of it."""
+    """A section of a configuration file that records which keys are read."""
 
     def __init__(self, *args) -> None:
         super().__init__(*args)
@@ -56,17 +56,17 @@ class RecordingConf(dict):
 
 
 def documented_options() -> dict[str, str]:
-    """The options that the sample names, commented out, with defaults."""
+    """Return the options that the sample comments out, with defaults."""
     section = SAMPLE.read_text().partition(f'\n[{SECTION}]\n')[2]
     section = section.partition('\n[')[0]
     return dict(re.findall(r'^# (\w+) = ?(.*)$', section, re.MULTILINE))
 
 
-def test_the_sample_names_exactly_the_options_that_there_are():
+def test_the_sample_names_exactly_the_options_that_exist():
     assert {*documented_options()} == {*OPTION_NAMES} | RATE_LIMITS
 
 
-def test_the_options_that_there_are_are_read():
+def test_all_options_are_read():
     conf = RecordingConf()
     parse_options(conf)
     assert conf.names_read - PROXY_OPTIONS == {*OPTION_NAMES}
@@ -80,7 +80,7 @@ def test_the_sample_has_the_defaults():
 
 
 def options_of(path: Path) -> dict[str, str]:
-    """The options that a sample sets in the section of the filter."""
+    """Return the options that a sample sets in the filter's section."""
     parser = configparser.ConfigParser(default_section=None)
     parser.read(path)
     options = dict(parser[SECTION])
@@ -151,13 +151,13 @@ def test_the_unit_starts_the_daemon_with_the_configuration_of_its_sample():
     assert service['User'] == 'swift'
 
 
-#: A row of the table of placements: a name (and how often), its key, shards.
+#: A row of the table of placements: name (and repetitions), key, shards.
 PROMISE = re.compile(
     r'^\| `([^`]+)`(?: × (\d+))? \| (\w{16}) \| ([\d |]+) \|$', re.MULTILINE
 )
 PROMISED_COUNTS = (1, 2, 8, 32, 64, 512)
 
-#: A row of the table of depths: a name, its depth, shard key, key and shards.
+#: A row of the table of depths: name, depth, shard key, key and shards.
 DEPTH_PROMISE = re.compile(
     r'^\| `([^`]+)` \| (\d+) \| `([^`]+)` \| (\w{16}) \| ([\d |]+) \|$',
     re.MULTILINE,
@@ -166,7 +166,7 @@ DEPTH_COUNTS = (8, 32, 512)
 
 
 def promised_placements() -> list[tuple[str, str, list[int]]]:
-    """Return ``(name, key, shards by PROMISED_COUNTS)`` of the page."""
+    """Return ``(name, key, shards by PROMISED_COUNTS)`` from the page."""
     text = DESIGN.read_text(encoding='utf-8')
     return [
         (name * int(times or 1), key, [*map(int, shards.split('|'))])
@@ -212,7 +212,7 @@ SHARED = 'share/doc/shardmw/'
 
 @pytest.fixture(scope='module')
 def wheel(tmp_path_factory):
-    """A wheel, built of a copy so that the project stays clean."""
+    """Build a wheel from a copy, so that the project stays clean."""
     source = tmp_path_factory.mktemp('source')
     for name in ('setup.py', 'setup.cfg', *TEXTS):
         shutil.copy(PROJECT / name, source)

@@ -20,7 +20,7 @@ from shardmw.pipeline import (
     read_pipeline,
 )
 
-#: The sections of the filters in the files below.
+#: The sections of the filters in the configuration files below.
 FILTERS = {
     'cache': 'use = egg:swift#memcache',
     'keymaster': 'use = egg:swift#keymaster',
@@ -34,7 +34,7 @@ FILTERS = {
 
 
 def pipeline(*kinds: str, app_conf: dict | None = None) -> Pipeline:
-    """Return a proxy's pipeline; its filters are named after their kinds."""
+    """Return a proxy's pipeline, whose filters are named after their kinds."""
     filters = [Filter(f'my-{kind}', kind, {}) for kind in kinds]
     return Pipeline(
         filters, 'my-proxy', {'bind_port': '80', **(app_conf or {})}
@@ -43,7 +43,7 @@ def pipeline(*kinds: str, app_conf: dict | None = None) -> Pipeline:
 
 @pytest.fixture
 def conf_of(tmp_path):
-    """Write a configuration file; gives what a filter of it gets."""
+    """Return a function that writes a file and returns a filter's options."""
 
     def conf_of(
         names: str, default: str = '', app: str = '', **sections: str
@@ -134,11 +134,11 @@ class TestApp:
         )
 
     @pytest.mark.parametrize('text', ['1', '3600', 'soon'])
-    def test_may_do_so_at_any_interval(self, text):
+    def test_may_look_them_up_at_any_interval(self, text):
         conf = {'recheck_updating_shard_ranges': text}
         check_app(pipeline(app_conf=conf))
 
-    def test_does_so_by_default(self):
+    def test_looks_them_up_by_default(self):
         check_app(pipeline())
 
 
@@ -267,7 +267,7 @@ class TestFile:
         path.write_text('[app:main]\nuse = egg:swift#proxy')
         assert read_pipeline({'__file__': str(path)}) is None
 
-    def test_tells_filters_by_what_they_are(self, conf_of):
+    def test_recognizes_filters_by_their_code(self, conf_of):
         found = read_pipeline(conf_of('cache large shardmw'))
         assert found.kinds == ['memcache', 'slo', 'shardmw']
         assert [each.name for each in found.filters] == [

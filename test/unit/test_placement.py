@@ -73,7 +73,7 @@ ranges = st.builds(NameRange, paths, paths, paths)
 shards = st.integers(0, LAST_SHARD)
 ids = st.integers(0, 16**13 - 1).map('{:013x}'.format)
 clients_containers = st.text(
-    # Dots, digits and hex letters are what a backing name adds.
+    # A backing name adds dots, digits and hex letters.
     st.sampled_from('.0123456789abcdef') | st.characters(codec='utf-8'),
     min_size=1,
     max_size=MAX_CONTAINER_NAME_LENGTH,
@@ -303,7 +303,7 @@ def test_names_that_begin_with_another_containers_prefix_are_not_its_own():
         f'c.0{ID}.1',
     ],
 )
-def test_other_names_are_not_those_of_backing_containers(name):
+def test_other_names_are_no_names_of_backing_containers(name):
     assert placement.parse_backing(name) is None
 
 

@@ -55,14 +55,14 @@ RESELLER = {'swift_owner': True, 'reseller_request': True}
 READ_ACL = 'X-Container-Read'
 COLOUR = 'X-Account-Meta-Colour'
 
-#: Swift finds no end of the names with this prefix.
+#: A prefix for which Swift finds no end of the names.
 NO_END = 'a%ED%9F%BF'
 EXCEEDED = (413, b'Upload exceeds quota.')
 
 
 @pytest.fixture
 def app(swift):
-    """A proxy, and a sharded container with 3 objects of 30 bytes."""
+    """Load a proxy, with a sharded container of 3 objects of 30 bytes."""
     app = loaded(swift, FILTERS)
     create(swift, app, 2)
     for name in ('a', 'b', 'c'):
@@ -79,7 +79,7 @@ def set_meta(swift, app, path: str, name: str, value: int, env=OWNER):
 
 
 def upload(swift, app, size: int = 0, path: str = OBJECT):
-    """Send an upload; return the status and body of the answer."""
+    """Send an upload; return the status and body of the response."""
     headers = {'Content-Length': str(size)}
     env = {'REMOTE_USER': 'somebody'}
     resp = swift.send(app, 'PUT', path, headers, env)
@@ -119,7 +119,7 @@ class TestContainerQuota:
         assert upload(swift, app) == EXCEEDED
         assert ('PUT', OBJECT) not in swift.sent()
 
-    def test_of_a_plain_container_is_held_as_ever(self, swift, app):
+    def test_of_a_plain_container_holds_as_before(self, swift, app):
         path = f'{PATH}/plain'
         swift.send(app, 'PUT', path)
         swift.put_row(f'/{ACCOUNT}/plain/a')
@@ -194,7 +194,7 @@ class TestContainerQuota:
 
 
 class TestVersions:
-    """Old versions count against the quota of their container."""
+    """Old versions, which count against the quota of their container."""
 
     VERSIONS = versions_container('c')
     ALLOWED = {'X-Backend-Allow-Reserved-Names': 'true'}
@@ -268,13 +268,15 @@ class TestAccountQuota:
 
 
 class TestInfo:
-    """What other filters are told."""
+    """The info that other filters get."""
 
     def env(self, swift, path: str) -> dict:
         env = Request.blank(path).environ
         return {**env, 'swift.cache': swift.memcached}
 
-    def test_of_a_container_without_a_quota_is_the_roots(self, swift, app):
+    def test_of_a_container_without_a_quota_is_that_of_the_root(
+        self, swift, app
+    ):
         swift.memcached.values.clear()
         forget_requests(swift)
         info = get_container_info(self.env(swift, CONTAINER), app)
@@ -316,7 +318,7 @@ class TestInfo:
         info = get_account_info(self.env(swift, f'/v1/{HIDDEN}'), app)
         assert (info['total_object_count'], info['container_count']) == (3, 2)
 
-    def test_of_a_damaged_record_is_the_roots(self, swift, app):
+    def test_with_a_damaged_record_is_that_of_the_root(self, swift, app):
         filter_in(app)._info_app.logger = logger = Logger()
         headers = {
             RECORD_HEADER: 'damaged',
@@ -360,7 +362,7 @@ class TestInfo:
 
     @pytest.fixture
     def cached(self, swift, app):
-        """The container has a quota and a read ACL, and its info is cached."""
+        """Cache the info of a container with a quota and a read ACL."""
         set_meta(swift, app, CONTAINER, TestContainerQuota.COUNT, 4)
         set_meta(swift, app, CONTAINER, READ_ACL, 'before')
         get_container_info(self.env(swift, CONTAINER), app)
@@ -459,7 +461,7 @@ class TestInfo:
     def test_is_dropped_if_another_request_reads_it_while_a_client_does(
         self, swift, app, cached, method
     ):
-        """After a POST, so that it is newer, with sums that may be older."""
+        """The other request reads newer info after a POST, but older sums."""
 
         def change_and_read():
             set_meta(swift, app, CONTAINER, READ_ACL, 'after')
@@ -475,7 +477,7 @@ class TestInfo:
     def test_is_not_cached_by_a_read_if_it_was_not_before(
         self, swift, app, cached, method
     ):
-        """A POST meanwhile would not be noticed."""
+        """Otherwise, a concurrent POST would be missed."""
         swift.memcached.values.clear()
         swift.servers.before(
             f'/{HIDDEN}/{backing(swift, 1)}',
@@ -583,14 +585,14 @@ class TestInstall:
         info_app = filter_in(app)._info_app
         assert swift._pipeline_request_logging_app is info_app
 
-    def test_keeps_what_swift_logs_these_requests_with(self, swift):
+    def test_keeps_the_filter_that_logs_requests_for_info(self, swift):
         app = loaded(swift, FILTERS)
         logging_app = filter_in(app)._info_app.app
         assert type(logging_app).__name__ == 'ProxyLoggingMiddleware'
 
 
 class TestOtherRequests:
-    """The info app gets the requests that Swift sends for info only."""
+    """Requests other than those that Swift sends for info."""
 
     @pytest.fixture
     def sent(self) -> list:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compare the account's rate with the accounting of Swift's own filter."""
+"""The account's rate, compared with the accounting of Swift's own filter."""
 
 import pytest
 from hypothesis import given
@@ -19,7 +19,7 @@ KEY = f'ratelimit/{str_to_wsgi(ACCOUNT)}'
 
 
 class Memcached:
-    """Counters in a dictionary, as memcached keeps them."""
+    """A memcached with counters in a dictionary."""
 
     def __init__(self) -> None:
         self.values: dict[str, int] = {}
@@ -40,14 +40,14 @@ class Memcached:
 
 
 class FakeApp:
-    """The pipeline right of the ratelimit filter."""
+    """The pipeline on the right of the ratelimit filter."""
 
     def __call__(self, env: dict, start_response):
         return Response(status=204)(env, start_response)
 
 
 def stock_filter(memcached: Memcached, **conf) -> stock.RateLimitMiddleware:
-    """Return Swift's filter, which never sleeps and never refuses."""
+    """Return Swift's filter, made to never sleep and never refuse."""
     conf = {'max_sleep_time_seconds': '1e18', **conf}
     middleware = stock.RateLimitMiddleware(FakeApp(), conf)
     middleware.memcache_client = memcached
@@ -56,7 +56,7 @@ def stock_filter(memcached: Memcached, **conf) -> stock.RateLimitMiddleware:
 
 @pytest.fixture(scope='module', autouse=True)
 def clock():
-    """Stop the clocks of both, and let no request sleep."""
+    """Stop the clocks of both filters, and let no request sleep."""
     clock = Clock(NOW)
     # before Swift 2.38, the filter calls eventlet.sleep
     owner = stock if hasattr(stock, 'sleep') else stock.eventlet
@@ -68,7 +68,7 @@ def clock():
 
 
 def put_container(middleware, memcached: Memcached) -> dict:
-    """Send a PUT of a container; returns its environment."""
+    """Send a PUT of a container; return its environment."""
     req = Request.blank('/v1/AUTH_t%C3%A9st/c', method='PUT')
     account_info = {'status': 200, 'sysmeta': {}}
     req.environ['swift.infocache'] = {get_cache_key(ACCOUNT): account_info}
@@ -112,7 +112,7 @@ def test_a_create_counts_as_swift_counts_as_many_puts(
 def test_a_running_time_in_the_past_is_treated_as_swift_treats_it(
     clock, idle_seconds
 ):
-    """The create takes long, or Swift's filter did not count the PUT."""
+    """The creation takes long, or Swift's filter did not count the PUT."""
     rate = AccountRate(10)
     ours, expected = Memcached(), Memcached()
     for memcached in (ours, expected):

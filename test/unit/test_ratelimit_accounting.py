@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Check what counts against a rate, and in which container.
+"""Tests of what counts against a rate, and in which container.
 
-Most tests replace the limiter by one that records what it is asked to count.
-They send the requests that Swift's filters send for one client request.
+Most tests replace the limiter by one that records what it counts. They send
+the requests that Swift's filters send for one client request.
 """
 
 from io import BytesIO
@@ -53,7 +53,7 @@ LISTING_KEY = listing_key(ACCOUNT, 'c')
 
 
 def shard_key(container: str, name: str) -> str:
-    """Return the key that a write to a sharded container counts at."""
+    """Return the key at which a write to a sharded container counts."""
     backing = backing_container(
         container, LAYOUT.id, shard_of(name, LAYOUT.shards)
     )
@@ -61,14 +61,14 @@ def shard_key(container: str, name: str) -> str:
 
 
 class Logger:
-    """Ignores all messages and metrics."""
+    """A logger that ignores all messages and metrics."""
 
     def __getattr__(self, _name: str):
         return lambda *_args, **_kwargs: None
 
 
 class Stats:
-    """The sums of a sharded container, not counting its root."""
+    """The sums of a sharded container without its root."""
 
     def __init__(self, object_count: int) -> None:
         self.object_count = object_count
@@ -78,7 +78,7 @@ class Stats:
 
 
 class Counted(NamedTuple):
-    """What the limiter was asked to count."""
+    """A request that the limiter has counted."""
 
     key: str
     object_count: int
@@ -87,7 +87,7 @@ class Counted(NamedTuple):
 
 
 class RecordingLimiter:
-    """Records what is counted; refuses everything if `is_full`."""
+    """A limiter that records requests; it refuses all if `is_full`."""
 
     def __init__(self, conf: dict[str, str]) -> None:
         self.limits = parse_options(conf).rate_limits
@@ -159,16 +159,16 @@ class Proxy:
         self.add(container, **headers, **record)
 
     def client(self) -> 'Client':
-        """Begin a client's request."""
+        """Start a client's request."""
         return Client(self)
 
     def send(self, *args, **kwargs) -> Response | None:
-        """Send a client's request that is a single one."""
+        """Send a client's request that consists of one request."""
         return self.client().send(*args, **kwargs)
 
 
 class Client:
-    """One client request: its sub-requests share an info cache."""
+    """A client request, whose sub-requests share an info cache."""
 
     def __init__(self, proxy: Proxy) -> None:
         self.proxy = proxy
@@ -187,7 +187,7 @@ class Client:
         headers: dict[str, str] | None = None,
         is_read_from_client: bool = False,
     ) -> Response | None:
-        """Send one request to the filter; returns its refusal."""
+        """Send a request to the filter; return its refusal or None."""
         rest = f'/{name}' if name is not None else ''
         environ = {
             'REQUEST_METHOD': method,
@@ -268,7 +268,7 @@ class TestWrite:
 
 
 class TestVersionedContainer:
-    """The requests are those of object versioning."""
+    """The requests that object versioning sends."""
 
     @pytest.fixture(params=['add', 'add_sharded'])
     def proxy(self, request) -> Proxy:
@@ -280,7 +280,7 @@ class TestVersionedContainer:
 
     @pytest.fixture
     def key(self, request, proxy) -> str:
-        """Return the key that writes to the object `o` count at."""
+        """Return the key at which writes to the object `o` count."""
         if request.node.callspec.params['proxy'] == 'add_sharded':
             return shard_key('c', 'o')
         return PLAIN_KEY
@@ -358,7 +358,7 @@ class TestVersionedContainer:
 
 
 class TestVersionsLocation:
-    """The requests are those of ``X-Versions-Location``."""
+    """The requests that ``X-Versions-Location`` causes."""
 
     @pytest.fixture
     def proxy(self) -> Proxy:
@@ -553,11 +553,11 @@ class Memcached:
 
 
 class TestRateLimiter:
-    """The requests go through the real limiter, with a fake memcached."""
+    """Requests to the real limiter, with a fake memcached."""
 
     @pytest.fixture(autouse=True)
     def naps(self, monkeypatch) -> list[float]:
-        """Record for how long requests sleep, and let none sleep."""
+        """Record how long requests would sleep, and let none sleep."""
         naps = []
         monkeypatch.setattr(limiter, 'sleep', naps.append)
         return naps

@@ -39,7 +39,7 @@ def start_times(arrivals: list[int], limit: Limit) -> list[int]:
 
 @st.composite
 def arrivals(draw) -> list[int]:
-    """Times in order, close together and far apart."""
+    """Draw ascending times, close together and far apart."""
     gaps = st.one_of(st.integers(0, 1000), st.integers(0, 5 * SECOND))
     times = [NOW]
     for gap in draw(st.lists(gaps, max_size=80)):

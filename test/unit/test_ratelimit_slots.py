@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many workers that share one counter: a cluster in miniature.
+"""Many workers that share one counter, as in a small cluster.
 
 The workers are real; memcached and the clocks are not. Time stands still while
 a write reserves its slot, so every run gives the same result.
@@ -97,7 +97,7 @@ class Cluster:
         return Counter.of(self.memcached.values[KEY])
 
     def set_memcached(self, is_away: bool) -> None:
-        """Take memcached away or bring it back; all workers know."""
+        """Stop or start memcached; all workers know of it."""
         self.memcached.is_away = is_away
         for worker in self.workers:
             worker._memcached._is_available = not is_away
@@ -113,7 +113,7 @@ class Cluster:
         return now + wait
 
     def write_at_once(self, workers: list[int]) -> list[int]:
-        """Return when those of many concurrent writes proceed that may."""
+        """Return when the admitted ones of concurrent writes proceed."""
         writes = [spawn(self.write, worker) for worker in workers]
         times = [write.wait() for write in writes]
         return [time for time in times if time is not None]
@@ -132,7 +132,7 @@ def check_windows(times: list[int], limit: Limit, more: int = 0) -> None:
 
 
 def check_all_used(times: list[int], limit: Limit) -> None:
-    """Check that hardly any slot is lost while all writes wait."""
+    """Check that hardly any slot stays unused while writes wait."""
     span = max(times) - min(times)
     assert len(times) * limit.interval >= 0.97 * span
 
@@ -201,7 +201,7 @@ def test_a_client_below_the_rate_never_waits(limit, writes):
 
 @given(limits.filter(lambda limit: limit.max_wait), st.integers(10, 60))
 def test_no_worker_starves_while_all_write(limit, rounds):
-    """Every write proceeds in the end, at the rate of all together."""
+    """Every write proceeds in the end, at the rate of the container."""
     limit = limit._replace(max_wait=10**12)
     cluster = Cluster(limit)
     everyone = list(range(limit.workers))
@@ -227,7 +227,7 @@ def test_without_memcached_each_worker_has_its_share(limit, waves):
 def test_the_rate_holds_while_memcached_goes_away_and_comes_back(
     limit, before, during, after
 ):
-    """Except for one more burst, and what waits from before a change."""
+    """Only one more burst, and writes that were waiting, may exceed it."""
     cluster = Cluster(limit)
     times = play(cluster, before)
     waiting = sum(time > cluster.now for time in times)
@@ -462,7 +462,7 @@ class TestOutage:
         assert cluster.write(0) == START + 4 * SECOND
 
     def test_slots_from_before_are_not_reserved_again(self):
-        """While a container is busy, memcached is away for a moment."""
+        """memcached is away for a moment while a container is busy."""
         limit = limit_of(10, workers=4)
         cluster = Cluster(limit)
         everyone = [0, 1, 2, 3] * 5

@@ -66,7 +66,9 @@ def changing(**changes) -> str:
         (4, 2, 'returning', None),
     ],
 )
-def test_no_place_is_synced_that_rows_return_to(shards, former, phase, synced):
+def test_a_place_that_rows_return_to_is_not_synced(
+    shards, former, phase, synced
+):
     assert Layout(ID, shards, former, ID, phase).synced == synced
 
 
@@ -93,7 +95,7 @@ def test_the_text_of_a_record_with_a_depth_is_stable():
         (Sharding(32, 2), '32 shards, depth 2'),
     ],
 )
-def test_a_sharding_in_words(sharding, text):
+def test_a_sharding_is_shown_in_words(sharding, text):
     assert str(sharding) == text
 
 
@@ -189,7 +191,7 @@ def test_later_ids_sort_after_earlier_ones(one, other):
 
 
 @given(st.floats(0, YEAR_2112))
-def test_an_id_tells_its_time_to_the_microsecond(seconds):
+def test_an_id_has_its_time_to_the_microsecond(seconds):
     assert time_of_id(id_of_time(seconds)) == pytest.approx(
         seconds, abs=2e-6, rel=0
     )

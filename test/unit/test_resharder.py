@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The daemon that changes layouts: its configuration, and what it logs."""
+"""The daemon that changes layouts: its configuration and its log."""
 
 import math
 import subprocess
@@ -161,7 +161,7 @@ def test_the_command_ends_with_one_line(conf, section, line, message):
     assert ran.stderr == message.format(conf=conf, folder=folder) + '\n'
 
 
-def test_the_command_tells_of_a_file_without_sections_in_one_line(conf):
+def test_the_command_reports_a_file_without_sections_in_one_line(conf):
     conf.write_text('garbage')
     ran = subprocess.run(
         [sys.executable, '-c', COMMAND, str(conf), 'once'],
@@ -182,7 +182,7 @@ def shard(layout: Layout, container: str = 'c') -> str:
 
 
 class Daemon(Resharder):
-    """A daemon of a Swift in this process, without a configuration."""
+    """A daemon for a Swift in this process, without a configuration file."""
 
     def __init__(self, swift: FakeSwift) -> None:
         self.logger = Logger()
@@ -212,7 +212,7 @@ def clock(monkeypatch) -> Clock:
 
 @pytest.fixture
 def daemon(swift, clock) -> Daemon:
-    """A daemon, and a sharded container with a late row."""
+    """Return a daemon for a sharded container with a late row."""
     swift.put_container(f'/{ACCOUNT}/c', {RECORD_HEADER: LAYOUT.to_record()})
     for layout in (LAYOUT, EARLIER):
         swift.put_container(shard(layout))
@@ -223,7 +223,7 @@ def daemon(swift, clock) -> Daemon:
 
 
 def report(swift: FakeSwift) -> None:
-    """Let accounts show the figures of their containers."""
+    """Report the counts of containers to their accounts."""
     swift.update_accounts()
     swift.memcached.values.clear()
 
@@ -234,7 +234,7 @@ def late(swift: FakeSwift) -> dict[str, int]:
 
 @pytest.fixture
 def settled(monkeypatch) -> list[str]:
-    """The containers that were settled, in which nothing was found."""
+    """Return the containers that are settled; nothing is found in them."""
     settled = []
 
     def settle(_backend, _env, path, *_seconds) -> Settled:
@@ -297,11 +297,11 @@ class TestSettling:
 
 
 class TestFigures:
-    """An account without leftovers is left alone while they are the same."""
+    """Accounts without leftovers are skipped while counts do not change."""
 
     @pytest.fixture
     def looks(self, swift, daemon, monkeypatch) -> list[str]:
-        """The accounts that were looked at."""
+        """Return a list of the accounts that were looked at."""
         swift.direct('DELETE', f'{shard(EARLIER)}/late')
         swift.direct('DELETE', shard(EARLIER))
         report(swift)
@@ -456,7 +456,7 @@ class TestChange:
 
 
 def _announce(swift: FakeSwift) -> None:
-    """Write the record of a change, without the register."""
+    """Write the record of a change, but not to the register."""
     announced = LAYOUT.announced(2, 0)
     swift.put_container(
         f'/{ACCOUNT}/c', {RECORD_HEADER: announced.to_record()}

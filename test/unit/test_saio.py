@@ -65,7 +65,7 @@ def test_options_that_make_no_sense_are_refused(given):
         ClusterOptions(**given)
 
 
-def test_there_are_as_many_devices_as_replicas_unless_told():
+def test_there_are_as_many_devices_as_replicas_by_default():
     assert ClusterOptions(replicas=3).devices == 3
     assert ClusterOptions(replicas=2, devices=5).devices == 5
 
@@ -146,7 +146,7 @@ def test_ports_end_at_the_highest():
         topology.consecutive_ports(given.changed(port=65532))
 
 
-def test_a_reserved_port_is_not_to_be_had_by_others():
+def test_a_reserved_port_cannot_be_reserved_by_others():
     with PortReservations() as ours, PortReservations() as theirs:
         port = ours.pick()
         assert ours.reserve(port)
@@ -280,7 +280,7 @@ def test_daemons_are_not_rate_limited(name):
 
 
 @pytest.mark.parametrize('name', INTERNAL_CLIENTS)
-def test_daemons_get_no_listings_that_are_old(name):
+def test_daemons_keep_no_listings(name):
     settings = {
         'shardmw.listing_max_age': '30',
         'shardmw.listing_kept_megabytes': '8',
@@ -369,7 +369,7 @@ def test_settings_that_the_filters_take_are_taken():
     config.check_settings(ClusterOptions(settings=settings))
 
 
-def test_background_daemons_leave_out_what_has_nothing_to_do():
+def test_background_daemons_leave_out_daemons_without_work():
     given = ClusterOptions(daemons=True)
     assert config.background_daemons(given, all_servers(given)) == [
         'object-updater@object-1.conf',
@@ -426,7 +426,7 @@ def test_users_are_those_of_tempauth():
         ),
     ],
 )
-def test_servers_are_restarted_for_what_they_read(changed, restarted):
+def test_servers_are_restarted_for_settings_that_they_read(changed, restarted):
     servers = all_servers(ClusterOptions())
     assert config.servers_to_restart(servers, changed) == restarted
 
@@ -444,10 +444,10 @@ def test_daemons_are_restarted_for_every_change(changed):
 
 
 class FakeServers:
-    """Stands for the processes of a cluster.
+    """A replacement for the processes of a cluster.
 
     :ivar started: the names of the servers that were started
-    :ivar is_broken: True to have servers end at their start
+    :ivar is_broken: True to let servers end at their start
     """
 
     def __init__(self, monkeypatch) -> None:
@@ -469,7 +469,7 @@ def fake_servers(monkeypatch):
 
 @pytest.fixture
 def made(tmp_path, fake_servers):
-    """A cluster that was made and is down, with a setting."""
+    """Make a cluster with a setting, which is down."""
     given = ClusterOptions(settings={'shardmw.default_shards': '4'})
     found = Cluster(tmp_path / 'saio', given)
     found.up()
@@ -511,9 +511,7 @@ def test_a_setting_that_a_server_refuses_is_taken_back(made, fake_servers):
     assert files(made.path) == before
 
 
-def test_a_start_that_fails_without_a_change_is_told_as_it_is(
-    made, fake_servers
-):
+def test_a_start_that_fails_without_a_change_is_reported(made, fake_servers):
     fake_servers.is_broken = True
     done = run_saio('up', made.path)
     assert done.output == 'Error: proxy-1 ended at its start: refused\n'
@@ -550,7 +548,7 @@ def test_a_setting_that_is_not_set_cannot_be_unset(made):
     )
 
 
-def test_up_makes_a_cluster_with_daemons_unless_told(tmp_path, fake_servers):
+def test_up_makes_a_cluster_with_daemons_by_default(tmp_path, fake_servers):
     run_saio('up', tmp_path / 'a')
     run_saio('up', tmp_path / 'b', '--no-daemons')
     assert Cluster(tmp_path / 'a').options.daemons
@@ -608,7 +606,7 @@ def test_purge_of_a_cluster_with_a_symbolic_link_deletes_nothing(made):
     assert made.options.settings
 
 
-def test_down_does_not_make_a_folder_look_like_a_clusters(
+def test_down_does_not_make_a_folder_look_like_a_cluster(
     tmp_path, fake_servers
 ):
     (tmp_path / 'log').mkdir()
@@ -617,7 +615,7 @@ def test_down_does_not_make_a_folder_look_like_a_clusters(
     assert [each.name for each in tmp_path.iterdir()] == ['log']
 
 
-def test_purge_ends_what_runs(made, tmp_path):
+def test_purge_ends_running_processes(made, tmp_path):
     sleeper = processes.start(
         made.path, 'proxy-1', ['sleep', '60'], tmp_path / 'log'
     )

@@ -13,7 +13,7 @@ from shardmw.saio.topology import Server
 
 
 class Recorder:
-    """Stands for a daemon, and for its logger."""
+    """A replacement for a daemon and its logger."""
 
     def __init__(self, error: Exception | None = None) -> None:
         self.error = error
@@ -63,6 +63,6 @@ def test_a_process_that_ends_connections_answers():
         accepting.start()
         assert answers(server)
         accepting.join()
-        # One that hangs leaves connections as they are.
+        # A process that hangs leaves connections open.
         assert not answers(server, timeout_seconds=0.05)
     assert not answers(server)

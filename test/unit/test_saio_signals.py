@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-#: Ends only if the signal that comes while a destructor runs is heeded.
+#: A program that ends only if a signal during a destructor is handled.
 PROGRAM = """
 import signal, sys, time
 from shardmw.saio.signals import raise_at_signals
@@ -40,7 +40,7 @@ Destroyed()
 
 
 def run(program, *arguments):
-    """Run a program."""
+    """Run a program; return the finished process."""
     return subprocess.run(
         [sys.executable, '-c', program, *arguments],
         capture_output=True,

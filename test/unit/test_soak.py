@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a soak takes for growth, for an error and for a wrong answer."""
+"""What a soak counts as growth, as an error and as a wrong answer."""
 
 import pytest
 
@@ -59,7 +59,7 @@ WRITES = [
 @pytest.mark.parametrize(
     ('value', 'count'), [('first', 1), ('second', 0), (None, 1)]
 )
-def test_what_is_kept_of_writes_tells_wrong_reads_as_all_would(value, count):
+def test_the_kept_writes_show_the_same_wrong_reads_as_all_writes(value, count):
     now = KEPT_SECONDS + 100
     history = History()
     history.writes['o'] = still_shown(WRITES, now)

@@ -29,13 +29,13 @@ LATER_ID = '65a1b2c3d4e60'
 
 
 class Memcached:
-    """Keeps sums as long, and marks as short as a real memcached may."""
+    """A memcached that keeps sums as long, and marks as short, as may be."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self.set_count = 0
         self.is_away = False
-        # As a server that has been up for long.
+        # As on a server that has been up for a long time.
         self.entries = {write_marks.HAS_MARKS_KEY: (True, math.inf)}
 
     def restart(self) -> None:
@@ -98,19 +98,19 @@ def test_sums_are_kept_for_their_time(clock, env):
     assert sums.kept(env, container()) is None
 
 
-def test_their_time_counts_from_when_they_were_asked_for(clock, env):
+def test_the_time_of_sums_counts_from_when_they_were_asked_for(clock, env):
     sums = head_cache(SECONDS)
     sums.keep(env, container(), SHARDS, asked=clock.now - SECONDS)
     assert sums.kept(env, container()) is None
 
 
-def test_they_are_of_one_layout(clock, env):
+def test_sums_are_of_one_layout(clock, env):
     sums = head_cache(SECONDS)
     keep(sums, env, clock)
     assert sums.kept(env, container(LATER_ID)) is None
 
 
-def test_x_newest_reads_them_anew(clock, env):
+def test_x_newest_reads_sums_anew(clock, env):
     sums = head_cache(SECONDS)
     keep(sums, env, clock)
     assert sums.kept(dict(env, HTTP_X_NEWEST='true'), container()) is None
@@ -134,7 +134,7 @@ def test_without_memcached_nothing_is_kept(clock):
 @pytest.mark.parametrize('since_first', [0, 1, 4.9, 5, 7, 11.9, 12, 30])
 @pytest.mark.parametrize('until_write', [0, 0.5, 3, 4.9])
 def test_a_write_by_any_worker_shows(clock, env, since_first, until_write):
-    """Sums that were read during the write may lack it."""
+    """Sums that were read during the write may not include it."""
     writer, reader = head_cache(SECONDS), head_cache(SECONDS)
     writer.marks.mark(env, container())
     clock.now += since_first
@@ -147,7 +147,7 @@ def test_a_write_by_any_worker_shows(clock, env, since_first, until_write):
         clock.now += 0.1
 
 
-def test_a_worker_marks_a_container_once_in_a_while(clock, env, memcached):
+def test_a_worker_marks_a_container_from_time_to_time(clock, env, memcached):
     sums = head_cache(SECONDS)
     for _write in range(100):
         sums.marks.mark(env, container())
@@ -172,7 +172,7 @@ def test_a_mark_that_was_not_set_is_set_by_the_next_write(
 def test_marks_that_memcached_has_lost_count_all_the_same(
     clock, env, memcached, since_mark, since_restart
 ):
-    """The worker remembers its mark and does not renew it."""
+    """The worker remembers that it has set the mark, and does not renew it."""
     writer, reader = head_cache(SECONDS), head_cache(SECONDS)
     writer.marks.mark(env, container())
     clock.now += since_mark

@@ -26,7 +26,7 @@ SHARD = HeaderKeyDict(
 
 
 class Backend:
-    """Counts how often shards are read, which takes a while."""
+    """A backend that counts the reads of shards, which take a while."""
 
     def __init__(self) -> None:
         self.reads = 0
@@ -58,14 +58,14 @@ def test_sums_are_those_of_all_shards(backend):
     assert sums == ContainerStats(4, 40)
 
 
-def test_sums_that_nobody_has_are_read_once_for_all(backend):
+def test_missing_sums_are_read_once_for_concurrent_requests(backend):
     stats = SummedStats(backend, 60)
     asked = [spawn(stats.of, {}, TARGET) for _ in range(8)]
     assert {each.wait() for each in asked} == {ContainerStats(4, 40)}
     assert backend.reads == 1
 
 
-def test_a_read_that_fails_is_another_ones_turn(backend):
+def test_after_a_read_that_fails_another_request_reads(backend):
     backend.fails = True
     stats = SummedStats(backend, 60)
     asked = [spawn(stats.of, {}, TARGET) for _ in range(3)]
@@ -86,7 +86,7 @@ def test_old_sums_are_used_while_they_are_read_anew(backend):
 
 
 class Memcached:
-    """What Swift's client of memcached does, and how often."""
+    """A replacement for Swift's memcached client that counts reads."""
 
     def __init__(self) -> None:
         self.values = {}
@@ -116,14 +116,14 @@ def memcached() -> Memcached:
     return Memcached()
 
 
-def test_while_sums_are_fresh_a_worker_asks_nobody(backend, memcached):
+def test_while_sums_are_fresh_a_worker_sends_no_request(backend, memcached):
     stats = SummedStats(backend, 60)
     for _ in range(10):
         assert stats.of(environ(memcached), TARGET) == (4, 40)
     assert (memcached.asked, backend.reads) == (1, 1)
 
 
-def test_what_another_worker_has_read_is_taken_from_it(backend, memcached):
+def test_sums_that_another_worker_has_read_are_used(backend, memcached):
     SummedStats(backend, 60).of(environ(memcached), TARGET)
     stats = SummedStats(backend, 60)
     for _ in range(10):
@@ -141,7 +141,7 @@ def test_a_container_that_is_created_anew_has_sums_of_its_own(
     assert backend.reads == 2
 
 
-def test_while_another_worker_reads_them_anew_expired_sums_are_used(
+def test_expired_sums_are_used_while_another_worker_reads_them_anew(
     backend, memcached
 ):
     stats = SummedStats(backend, 60)
@@ -156,7 +156,7 @@ def test_while_another_worker_reads_them_anew_expired_sums_are_used(
     assert backend.reads == 1
 
 
-def test_without_a_cache_time_each_request_reads_them(backend, memcached):
+def test_without_a_cache_time_each_request_reads_sums(backend, memcached):
     stats = SummedStats(backend, 0)
     for _ in range(3):
         stats.of(environ(memcached), TARGET)
@@ -196,7 +196,7 @@ def test_while_a_shard_cannot_be_read_older_sums_are_shown(
     assert backend.reads == 2
 
 
-def test_an_estimate_is_shown_to_nobody(backend, memcached):
+def test_an_estimate_is_shown_to_no_client(backend, memcached):
     stats = SummedStats(backend, 60)
     backend.away = {1}
     env = environ(memcached)

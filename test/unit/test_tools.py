@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The scripts of ``make``."""
+"""The scripts that ``make`` runs."""
 
 import subprocess
 from pathlib import Path
