@@ -24,7 +24,7 @@ from shardmw.bench.targets.usage import (
 )
 from shardmw.saio import Cluster
 
-STARTING = 'starting'  #: until rows are looked at
+STARTING = 'starting'  #: until the first report
 MOVING, SETTLING = 'moving', 'settling'
 
 
@@ -45,7 +45,7 @@ class Change(NamedTuple):
 
     :param began_at: in seconds since 1970
     :param seconds: how long all commands ran
-    :param moments: reports of its progress: ``seconds`` since the begin, the
+    :param moments: reports of its progress: ``seconds`` since the start, the
                     ``phase``, the rows ``moved`` so far, and the ``problem``
                     for which the change waits, or ''
     :param command_processor: processor seconds of the commands
@@ -79,7 +79,7 @@ class Change(NamedTuple):
 
     @property
     def waits_seconds(self) -> float:
-        """Return how long it neither moved rows nor settled."""
+        """Return how long the change neither moved rows nor settled."""
         return sum(
             each.seconds
             for each in self.phases
@@ -98,7 +98,7 @@ class Change(NamedTuple):
         return self.rows_moved / self.moving.seconds
 
     def per_rows(self, value: float, rows: int) -> float | None:
-        """Return a value by so many rows that moved; None if none moved."""
+        """Return a value per ``rows`` moved rows; None if none moved."""
         return value * rows / self.rows_moved if self.rows_moved else None
 
 
@@ -113,7 +113,7 @@ def change_layout(
     admin = 'from shardmw.commands import admin; admin()'
     command = [sys.executable, '-c', admin]
     command += ['--swift-dir', str(cluster.swift_dir), 'reshard', '--json']
-    # Clients upload and delete meanwhile, more than the servers can take.
+    # Clients may send more than the servers can take, so there is a backlog.
     command += ['--despite-backlog', *options, path, str(shards)]
 
     def change(began_at: float) -> list[dict]:
@@ -139,10 +139,10 @@ def split_natively(
 ) -> Change:
     """Have Swift's own sharder split a plain container.
 
-    Its rows move from the begin of the container-sharder to its end.
+    Its rows move from the start of the container-sharder to its end.
 
-    :param ranges: how many, if there are at least as many rows in each
-    :param rows: how many the container has
+    :param ranges: the number of ranges
+    :param rows: the number of rows in the container
     :raises BenchError: if a command fails, or a range does not become active
     """
     account, container = path.split('/')
@@ -162,7 +162,7 @@ def _measured(
 ) -> Change:
     """Return a change with its times.
 
-    :param change: takes its begin in seconds since 1970; returns its moments
+    :param change: takes its start in seconds since 1970; returns its moments
     """
     servers = processes_of(cluster, CONTAINER)
     of_servers, of_commands = processor_seconds(servers), _of_commands()

@@ -40,8 +40,8 @@ class Content(NamedTuple):
 def databases(cluster: Cluster, account: str, container: str) -> list[Path]:
     """Return all replicas of a container's database, sorted by device.
 
-    Of the two that a natively sharded container has on each device, the one
-    in use is returned.
+    A natively sharded container has two on each device; the one in use is
+    returned.
     """
     # the hash depends on swift.conf
     utils.set_swift_dir(str(cluster.swift_dir))

@@ -109,7 +109,7 @@ class Section:
 def sections(results: Iterable[Result]) -> list[Section]:
     """Return the sections of results, complete or not, in order.
 
-    :raises BenchError: if a result lacks what this version looks for
+    :raises BenchError: if a result lacks something that this version needs
     """
     return [*map(describe, in_order(results))]
 
@@ -133,7 +133,7 @@ def describe(result: Result) -> Section:
     """Return the section of a result.
 
     :raises BenchError: if this version knows no such command or experiment,
-                        or if the result lacks what this version looks for
+                        or if the result lacks something that it needs
     """
     experiment = _KNOWN.get(result.command, {}).get(result.experiment)
     if experiment is None:

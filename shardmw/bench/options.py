@@ -10,7 +10,7 @@ The fields of a frozen dataclass are the options of its command::
         )
         sizes: tuple[int, ...] = option((4096,), SIZES, 'Object sizes.')
 
-:func:`parameter_options` makes ``-t/--clients`` and ``--sizes`` of them.
+:func:`parameter_options` turns them into ``-t/--clients`` and ``--sizes``.
 """
 
 import contextlib
@@ -74,9 +74,9 @@ class Parsed(click.ParamType):
 
 
 def several(name: str, kind: click.ParamType) -> Parsed:
-    """Return the type of different values with commas between.
+    """Return the type of different values, separated by commas.
 
-    :param kind: of each value
+    :param kind: the type of each value
     """
     text_of = getattr(kind, 'typed', typed)
 
@@ -149,7 +149,7 @@ def option(
     :param kind: the click type; bool makes ``--name/--no-name``
     :param text: the help
     :param flags: other flags such as ``-t``; one with ``--`` replaces the
-                  flag that is made of the field's name
+                  flag that is made from the field's name
     :param attributes: of :func:`click.option`; with ``multiple``, the field
                        is a mapping, and the type gives pairs
     """
@@ -185,7 +185,7 @@ class Parameters:
 
     @classmethod
     def options(cls) -> dict[str, Mapping[str, Any]]:
-        """Return what :func:`option` was told, by field."""
+        """Return the arguments of :func:`option`, by field."""
         fields = dataclasses.fields(cls)
         return {each.name: each.metadata for each in fields if each.metadata}
 

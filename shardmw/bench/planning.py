@@ -35,14 +35,14 @@ from shardmw.listing.merge import first_share
 MICROSECONDS = 1_000_000
 PAGES = (10_000, 1_000, 100)
 
-# Fewer shards are mentioned if they list so many times as fast.
+# Fewer shards are mentioned if they list at least this many times as fast.
 _WORTHWHILE_GAIN = 1.5
 
 #: Pages with less of a plain container's listing rate are called slow.
 SLOW_RATIO = 0.5
 
-#: The listing rate of Swift's native sharding to that of a plain container,
-#: measured with 8 ranges of 125,000 rows.
+#: The ratio of the listing rate of Swift's native sharding to that of a plain
+#: container, measured with 8 ranges of 125,000 rows.
 NATIVE_RATIOS = MappingProxyType({10_000: 0.94, 1_000: 0.87, 100: 0.93})
 
 PLAIN, NATIVE, SHARDED = 'plain', 'native', 'sharded'
@@ -104,8 +104,8 @@ class Work(NamedTuple):
 def page_work(page: int, shards: int | None, costs: Costs = COSTS) -> Work:
     """Return the work for a page of a listing, in order.
 
-    The root of a sharded container is asked, too. A second request to a
-    shard that ran out of rows is rare and left out.
+    There is a request to the root of a sharded container, too. A second
+    request to a shard that ran out of rows is rare and left out.
 
     :param shards: None for a plain container
     """
@@ -123,7 +123,7 @@ def page_work(page: int, shards: int | None, costs: Costs = COSTS) -> Work:
 
 
 def rows_of_fullest(objects: int, shards: int) -> float:
-    """Return the rows of the shard with most by chance: balls in bins."""
+    """Return the expected rows of the fullest shard (balls into bins)."""
     mean = objects / shards
     return min(objects, mean + math.sqrt(2 * mean * math.log(shards)))
 
@@ -131,7 +131,7 @@ def rows_of_fullest(objects: int, shards: int) -> float:
 class Outlook(NamedTuple):
     """The expected figures of a container with so many shards.
 
-    :param rows_of_fullest: in the shard with most rows by chance
+    :param rows_of_fullest: the expected rows of the fullest shard
     :param database_bytes: of one shard
     :param all_bytes: of all replicas of all databases
     :param puts_per_second: the capacity of all shards together
@@ -205,7 +205,7 @@ class Plan(Parameters):
 
     @cached_property
     def containers(self) -> int:
-        """Return how many containers it takes at least."""
+        """Return the least number of containers that suffice."""
         if self.kind != SHARDED:
             return 1
         count = math.ceil(self._least / self.max_shards)

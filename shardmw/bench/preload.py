@@ -166,7 +166,7 @@ def _targets(
 
 
 def _pending_entries(broker: ContainerBroker) -> list[bytes]:
-    """Return a full file of Swift's entries, all of one length."""
+    """Return a full file of Swift's entries, all of equal length."""
     now = Timestamp.now().internal
     policy = broker.storage_policy_index
     entries: list[bytes] = []

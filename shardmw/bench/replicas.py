@@ -63,7 +63,7 @@ def converge(
     """Run the replicator until a device is complete again.
 
     :param before: the content of all devices before the loss
-    :returns: the number of runs, and what was there until it was complete
+    :returns: the number of runs, and the device's moments until the end
     :raises BenchError: if the device is incomplete after many passes
     :raises SaioError: if the replicator fails
     """
@@ -77,7 +77,7 @@ def converge(
             run = pool.submit(cluster.daemon, REPLICATOR)
             is_last = False
             while not is_last:
-                # look once more after the end of the pass
+                # check once more after the end of the pass
                 is_last = run.done()
                 found = _found(lost)
                 seconds = time.monotonic() - began
@@ -96,7 +96,7 @@ def converge(
 def moment(
     seconds: float, lost: Contents, found: Contents
 ) -> dict[str, float]:
-    """Return the rows that are there, and the complete databases. Pure."""
+    """Return the counts of existing rows and complete databases. Pure."""
     return {
         'seconds': round(seconds, 3),
         'rows': sum(each.rows for each in found.values()),

@@ -42,7 +42,7 @@ _DELETE_PAUSES_SECONDS = (0, 0.5, 1, 2, 5, 10)
 # The prefix of names of objects that do not exist.
 _MISSING = 'shardmw-bench-misses-this'
 
-# Until a proxy has done what it does once.
+# How long the one-time work of a proxy takes.
 _SETTLE_SECONDS = 0.5
 
 _SETTINGS = {
@@ -50,8 +50,8 @@ _SETTINGS = {
     'shardmw.client_max_shards': str(MOST_SHARDS),
     # one run of the sharder splits a container, and not two ranges of it
     'container-sharder.cleave_batch_size': '100000',
-    # no server is dead: a server that is busy with large objects is measured
-    # as slow, and does not fail
+    # all servers are up: one that is busy with large objects must be slow in
+    # the figures, and not fail
     'proxy-server.node_timeout': '60',
     'proxy-server.recoverable_node_timeout': '60',
     # a proxy that does not reach memcached in time answers 401
@@ -125,8 +125,9 @@ class Site:
     ) -> str:
         """Make an empty container, and return its name.
 
-        :param names: that it is going to hold, to split a native container
-                      evenly; without them, it is split for spread names
+        :param names: the names that it is going to hold, to split a native
+                      container evenly; without them, it is split for spread
+                      names
         :param name: None for a free one
         :raises BenchError: if the container exists, or cannot be made
         """
@@ -344,6 +345,6 @@ def remote_site(
 
 
 def _settle(account: Account) -> None:
-    """Make each proxy do what it does only once."""
+    """Make each proxy do its one-time work."""
     account.warm_up('first')
     time.sleep(_SETTLE_SECONDS)

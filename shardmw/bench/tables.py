@@ -14,7 +14,7 @@ from rich.text import Text
 _MISSING = '—'
 _BYTE_STEPS = ('B', 'KB', 'MB', 'GB', 'TB', 'PB', 'EB')
 
-# Columns that belong to the column at their left.
+# Columns that belong to the column on their left.
 _FOLLOWERS = ('95 % interval', 'trimmed')
 
 # Characters between two columns of a terminal.
@@ -114,7 +114,7 @@ class Table:
         return table
 
     def _widths(self, wrapped: Callable[[str], list[str]]) -> list[int]:
-        """Return the widths of the columns if their heads are wrapped so."""
+        """Return the widths of the columns with heads that are wrapped."""
         columns = zip(self.columns, *self.rows, strict=True)
         return [
             max(map(len, (*wrapped(head), *cells))) for head, *cells in columns

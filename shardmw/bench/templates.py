@@ -2,8 +2,8 @@
 """Tables and sentences that are written as templates in Markdown. Pure.
 
 A template, such as ``markdown/rates.md.j2``, has the titles, the columns and
-the notes of the tables of an experiment. Values in it are shown as cells of
-a table are: a count in full, a time or a rate with three digits.
+the notes of the tables of an experiment. Values in it are shown as in cells of
+a table: a count in full, a time or a rate with three digits.
 """
 
 from collections.abc import Mapping, Sequence

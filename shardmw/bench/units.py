@@ -108,7 +108,7 @@ def parse_size_mix(text: str) -> SizeMix:
 
     ``4K`` is one size; ``4K-64K`` is a range, evenly by the logarithm;
     ``1K:80,64K:15,1M:5`` has each size or range in proportion to the number
-    behind its colon.
+    after its colon.
     """
     parts = text.split(',')
     steps = []
@@ -159,9 +159,9 @@ class Mix:
         return ','.join(f'{name}={share:g}' for name, share in shares if share)
 
     def operation_of(self, number: int) -> str:
-        """Return the operation of a request, always the same.
+        """Return the operation of a request, always the same for its number.
 
-        Successive requests have their operations in proportion.
+        Successive requests have the operations in the mix's proportions.
         """
         part = number * GOLDEN_SHARE % 1
         return OPERATIONS[_chosen(astuple(self), part)[0]]

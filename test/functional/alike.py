@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comparing the answers of a plain and of a sharded container."""
+"""Compare the answers of a plain and a sharded container."""
 
 import re
 
@@ -12,7 +12,7 @@ from test.functional.conftest import (
     unique,
 )
 
-#: What differs between any two answers: when, and to which request.
+#: Headers with times and request IDs, which differ between any two answers.
 MASKED_HEADERS = {
     'date',
     'last-modified',
@@ -28,19 +28,19 @@ LAST_MODIFIED = re.compile(
     rb'("last_modified": "|<last_modified>|<td class="coldate">)[0-9T:. -]+'
     rb'("|</last_modified>|</td>)'
 )
-#: What only a sharded container shows.
+#: Headers that only a sharded container has.
 SHARDING_HEADERS = {SHARD_COUNT_HEADER.lower(), SHARD_DEPTH_HEADER.lower()}
-#: Errors name the request that they are of.
+#: The transaction ID in the body of an error response.
 TRANSACTION = re.compile(rb'tx[0-9a-f]{21}-[0-9a-f]{10}[\w-]*')
 
 
 def twin_names() -> Pair:
-    """Names of one length, so that what holds them is of one length, too."""
+    """Return names of equal length, so that answers with them are, too."""
     return Pair(unique('pl'), unique('sh'))
 
 
 def make_twins(client: Client, shards: int = SHARDS) -> Pair:
-    """Create a plain and a sharded container whose names are as long."""
+    """Create a plain and a sharded container with names of equal length."""
     twins = twin_names()
     count = {SHARD_COUNT_HEADER: str(shards)}
     assert client.put(twins.plain).status == 201
@@ -49,7 +49,7 @@ def make_twins(client: Client, shards: int = SHARDS) -> Pair:
 
 
 def masked(answer: Answer, container: str) -> Answer:
-    """An answer without what differs between those of any two containers."""
+    """Return an answer without what differs between any two containers."""
     headers = {
         name: '*' if name in MASKED_HEADERS else value.replace(container, '*')
         for name, value in answer.headers.items()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server that answers as a test says, in the place of a proxy."""
+"""A server that takes the place of a proxy and answers as a test says."""
 
 import socketserver
 import ssl
@@ -7,15 +7,15 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-#: Gives the response to the request of a number, counted from 0. One that is
-#: empty closes the connection, None leaves the request unanswered.
+#: A function that returns the response to the n-th request, counted from 0.
+#: An empty response closes the connection; None leaves the request unanswered.
 Answers = Callable[[int], bytes | None]
 
 CREATED = b'HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n'
 
 
 def refused(retry_after: float | None = None) -> bytes:
-    """A 498, which may say when to come again."""
+    """Return a 498, with Retry-After if it is given."""
     told = b'' if retry_after is None else b'Retry-After: %g\r\n' % retry_after
     return (
         b'HTTP/1.1 498 Rate Limited\r\n%sContent-Length: 9\r\n\r\nSlow down'
@@ -24,11 +24,9 @@ def refused(retry_after: float | None = None) -> bytes:
 
 
 class AnsweringServer(socketserver.ThreadingTCPServer):
-    """Keeps the head of every request, in the order they came.
+    """A server that keeps each request's head and its body's length.
 
-    And how long its body was.
-
-    :ivar accepted: the number of connections
+    :ivar accepted: the number of connections that were handled
     :ivar closed: how many of them clients have closed
     """
 
@@ -84,9 +82,9 @@ class _Handler(socketserver.StreamRequestHandler):
 def answering(
     answers: Answers, tls: ssl.SSLContext | None = None
 ) -> Iterator[AnsweringServer]:
-    """Run such a server.
+    """Run an :class:`AnsweringServer` until the end of the block.
 
-    :param tls: with its certificate, to be one of https
+    :param tls: a context with a certificate, to serve https
     """
     with AnsweringServer(answers, tls) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 def archive_of(
     files: Mapping[str, bytes], mode: str = 'w', prefix: str = ''
 ) -> bytes:
-    """A tar archive of some files."""
+    """Return a tar archive of some files."""
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode=mode) as tar:
         for name, body in files.items():

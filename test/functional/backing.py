@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What lies behind a sharded container, changed past the filter.
+"""Look at and change backing containers, past the filter.
 
-So tests make the states that a process leaves that dies at its work.
+Tests use this to create the states that a killed process leaves behind.
 """
 
 import configparser
@@ -44,7 +44,7 @@ class Backing:
         )
 
     def layout_ids(self, container: str) -> list[str]:
-        """Return the ids of the layouts that there are shards of."""
+        """Return the ids of all layouts that have shards."""
         names = map(parse_backing, self.shards(container))
         return sorted({name.layout_id for name in names})
 
@@ -61,7 +61,7 @@ class Backing:
         )
 
     def put_shard(self, container: str, name: str, **headers) -> None:
-        """Create a backing container of a name."""
+        """Create a backing container."""
         headers = {k.replace('_', '-'): v for k, v in headers.items()}
         answer = self.hidden.put(name, headers={**RESERVED_NAMES, **headers})
         assert answer.status == 201
@@ -118,7 +118,7 @@ class Backing:
         )
         if answer.status == 404:
             return []
-        # Object versioning adds what it takes for containers of versions.
+        # Object versioning adds names that it takes for versions containers.
         prefix = backing_prefix(container)
         return [
             name
@@ -136,7 +136,7 @@ class Backing:
 
 
 def name_in_shard(shard: int, count: int) -> str:
-    """An object name that lies in a shard."""
+    """Return an object name that belongs to a shard."""
     return next(
         name
         for name in map('object-{}'.format, range(10_000))
@@ -154,7 +154,7 @@ def write_record(
 def write_metadata(
     cluster: Cluster, account: str, container: str, header: str, value: str
 ) -> None:
-    """Write a header that clients may not send into a container."""
+    """Write a header, even an internal one, into a container's databases."""
     for path in databases(cluster, account, container):
         written = (value, Timestamp.now().internal)
         ContainerBroker(str(path)).update_metadata({header: written})
@@ -169,7 +169,7 @@ def put_rows(
 ) -> None:
     """Write rows of empty objects into the databases of a container.
 
-    :param at: when the objects were uploaded, now by default
+    :param at: the time of the uploads, now by default
     """
     created_at = Timestamp(at or time.time()).internal
     rows = [
@@ -191,7 +191,7 @@ def put_rows(
 def forget_rows(
     cluster: Cluster, account: str, container: str, names: list[str]
 ) -> None:
-    """Take rows, and those of deletions, out of a container's databases."""
+    """Delete rows and tombstones from a container's databases."""
     for path in databases(cluster, account, container):
         with ContainerBroker(str(path)).get() as connection:
             for name in names:
@@ -215,6 +215,6 @@ def databases(
 
 
 def memcached_of(cluster: Cluster) -> MemcacheRing:
-    """A client of a cluster's memcached."""
+    """Return a client of a cluster's memcached."""
     port = cluster.servers['memcached'].port
     return MemcacheRing([f'127.0.0.1:{port}'], logger=get_logger({}))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the benchmark: as a command of its own, or in the tests' process."""
+"""Run the benchmark as a command of its own or in the tests' process."""
 
 import contextlib
 import csv
@@ -28,7 +28,7 @@ from test.functional.conftest import unique
 BENCH = (sys.executable, '-m', 'shardmw.bench')
 PATIENCE_SECONDS = 600
 
-#: The environment of the tests may have them.
+#: Variables that the tests' environment may have, and commands must not see.
 ACCESS_VARIABLES = ('ST_AUTH', 'ST_USER', 'ST_KEY', 'OS_AUTH_TOKEN')
 
 
@@ -39,9 +39,9 @@ def environment(**also: str) -> dict[str, str]:
 
 
 def run_here(*arguments: str, **variables: str) -> Result:
-    """Run a command in this process, which takes seconds less.
+    """Run a command in this process, which saves seconds.
 
-    :param variables: of its environment
+    :param variables: added to its environment
     """
     handlers = {each: signal.getsignal(each) for each in signals.ENDING}
     hidden = dict.fromkeys(ACCESS_VARIABLES)
@@ -58,9 +58,9 @@ def run_here(*arguments: str, **variables: str) -> Result:
 
 @contextlib.contextmanager
 def own_cluster_is(cluster: Cluster) -> Iterator[None]:
-    """Take a cluster that runs for each of the benchmark's own.
+    """Have the benchmark use a running cluster in place of its own ones.
 
-    Settings that the benchmark wants are the cluster's for as long.
+    The cluster gets the benchmark's settings while the benchmark uses it.
     """
 
     @contextlib.contextmanager
@@ -84,7 +84,7 @@ def run_bench(
 ) -> subprocess.CompletedProcess:
     """Run a command to its end.
 
-    :param variables: of its environment
+    :param variables: added to its environment
     """
     return subprocess.run(
         [*BENCH, *arguments],
@@ -146,5 +146,5 @@ def _read(terminal: int) -> bytes:
     try:
         return os.read(terminal, 65536)
     except OSError:
-        # nobody is at the other end any more
+        # the command has ended
         return b''

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Swift client that sends just what a test says and shows all it gets."""
+"""A Swift client that sends what a test says and returns whole responses."""
 
 import http.client
 import json
@@ -29,7 +29,7 @@ class Answer(NamedTuple):
         return json.loads(self.body)
 
     def names(self) -> list[str]:
-        """The names and subdirs of a JSON listing."""
+        """Return the names and subdirs of a JSON listing."""
         return [row.get('name', row.get('subdir')) for row in self.json()]
 
 
@@ -51,7 +51,7 @@ class Client:
 
     @classmethod
     def login(cls, auth_url: str, user: str, key: str) -> 'Client':
-        """Get a token of tempauth, by auth v1."""
+        """Return a client for a user of tempauth, logged in by auth v1."""
         parts = urlsplit(auth_url)
         connection = http.client.HTTPConnection(parts.netloc)
         connection.request(
@@ -67,7 +67,7 @@ class Client:
 
     @property
     def _connection(self) -> http.client.HTTPConnection:
-        """The connection of this thread."""
+        """Return this thread's connection."""
         if not hasattr(self._local, 'connection'):
             self._local.connection = http.client.HTTPConnection(
                 self.host, timeout=TIMEOUT_SECONDS
@@ -75,19 +75,19 @@ class Client:
         return self._local.connection
 
     def on(self, proxy_url: str) -> 'Client':
-        """The same user by way of another proxy."""
+        """Return a client for the same user at another proxy."""
         return Client(proxy_url + self.account_path, self.token)
 
     def anonymous(self) -> 'Client':
-        """Somebody without a token, asking for the same account."""
+        """Return a client for the same account that sends no token."""
         return Client(self.storage_url, None)
 
     def visiting(self, other: 'Client') -> 'Client':
-        """This user, asking for another's account."""
+        """Return a client for this user in another user's account."""
         return Client(other.storage_url, self.token)
 
     def path(self, container: str | None = None, name: str | None = None):
-        """The quoted path of the account, a container or an object."""
+        """Return the quoted path of the account, a container or an object."""
         path = self.account_path
         for segment in (container, name):
             if segment is not None:
@@ -119,7 +119,7 @@ class Client:
         headers: Mapping[str, str] | None = None,
         body: bytes | Iterable[bytes] | None = None,
     ) -> Answer:
-        """Send a request for a path just as it is given.
+        """Send a request for a path exactly as given.
 
         An iterable body is sent chunked.
         """
@@ -145,8 +145,8 @@ class Client:
     def wait_until_read(self) -> None:
         """Wait until the server reads the body of this thread's request.
 
-        The request has to say ``Expect: 100-continue``. Until the server reads
-        the body, nobody knows how much it has done of the request.
+        The request must have the header ``Expect: 100-continue``: the server
+        answers it once it begins to read the body.
         """
         sock = self._connection.sock
         assert select.select([sock], [], [], TIMEOUT_SECONDS)[0], 'no answer'
@@ -182,5 +182,5 @@ class Client:
             time.sleep(0.05)
 
     def listing(self, container=None, **params) -> Answer:
-        """A listing in JSON."""
+        """Send a request for a listing in JSON."""
         return self.get(container, query={'format': 'json', **params})

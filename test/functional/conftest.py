@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One embedded Swift for a whole run, and containers on it."""
+"""Fixtures: one embedded Swift for a whole run, and containers on it."""
 
 import functools
 import itertools
@@ -22,10 +22,10 @@ USER = 'test:tester'
 STRANGER = 'test:tester3'
 OTHER_OWNER = 'test2:tester2'
 
-#: May do everything in every account.
+#: A user who may do everything in every account.
 RESELLER_ADMIN = 'admin:admin'
 
-#: The body of the object that the fixture ``stored`` makes.
+#: The body of the object that the fixture ``stored`` uploads.
 STORED_BODY = b'0123456789'
 
 
@@ -37,10 +37,7 @@ def cluster(tmp_path_factory):
 
 
 def logins(cluster: Cluster) -> Callable[[str], Client]:
-    """Return what logs a user of tempauth in: ``login('test:tester')``.
-
-    It does so once for each user.
-    """
+    """Return a function that logs in a tempauth user, once for each user."""
 
     @functools.cache
     def account(user: str) -> Client:
@@ -53,19 +50,19 @@ def logins(cluster: Cluster) -> Callable[[str], Client]:
 
 
 def account_maker(login: Callable[[str], Client]) -> Callable[[], Client]:
-    """Return what makes somebody the owner of an unused account."""
+    """Return a function that returns the owner of an unused account."""
     admin = login(RESELLER_ADMIN)
     url = admin.storage_url.rpartition('/')[0]
     return lambda: Client(f'{url}/AUTH_{unique("new")}', admin.token)
 
 
 def new_owner(new_account: Callable[[], Client]) -> Client:
-    """Return the owner of an account that nobody used before."""
+    """Return the owner of an unused account."""
     return new_account()
 
 
-# They are kept as long as the cluster. What has a cluster of its own makes
-# them of the same functions.
+# These live as long as the cluster. Folders and modules that have a cluster of
+# their own make their fixtures from the same functions.
 login = pytest.fixture(scope='session')(logins)
 new_account = pytest.fixture(scope='session')(account_maker)
 unfiltered_proxy = pytest.fixture(scope='session')(unfiltered_url)
@@ -79,23 +76,23 @@ def client(login) -> Client:
 
 @pytest.fixture
 def stranger(login, client) -> Client:
-    """A user of the same account without rights of its own."""
+    """A user of the same account who has no rights."""
     return login(STRANGER).visiting(client)
 
 
 @pytest.fixture
 def other_owner(login, client) -> Client:
-    """The owner of another account, asking for this one."""
+    """The owner of another account, sending requests for this one."""
     return login(OTHER_OWNER).visiting(client)
 
 
 def unique(prefix: str) -> str:
-    """A name that no other test uses."""
+    """Return a name that no other test uses."""
     return f'{prefix}-{uuid.uuid4().hex[:12]}'
 
 
 def make_sharded(client: Client, shards: int = SHARDS, **headers) -> str:
-    """Create a sharded container; returns its name."""
+    """Create a sharded container; return its name."""
     name = unique('sharded')
     headers = {key.replace('_', '-'): value for key, value in headers.items()}
     headers[SHARD_COUNT_HEADER] = str(shards)
@@ -104,7 +101,7 @@ def make_sharded(client: Client, shards: int = SHARDS, **headers) -> str:
 
 
 def make_plain(client: Client, **headers) -> str:
-    """Create a plain container; returns its name."""
+    """Create a plain container; return its name."""
     name = unique('plain')
     headers = {key.replace('_', '-'): value for key, value in headers.items()}
     assert client.put(name, headers=headers).status == 201
@@ -140,21 +137,21 @@ def pair(plain, sharded) -> Pair:
 def container(request, client) -> str:
     """A new container, once plain and once sharded.
 
-    What a test asserts of it is thereby shown to be Swift's own behaviour.
+    So every assertion is also checked against Swift's own behaviour.
     """
     return MAKERS[request.param](client)
 
 
 @pytest.fixture
 def bucket(container) -> str:
-    """The same, as S3 calls it."""
+    """The fixture ``container`` under the name that S3 gives it."""
     return container
 
 
 MAKERS = {'plain': make_plain, 'sharded': make_sharded}
 
 
-#: All combinations that the filter has to do with.
+#: All pairs of kinds that involve the filter.
 PAIRS_OF_KINDS = [
     kinds
     for kinds in itertools.product(MAKERS, repeat=2)
@@ -175,7 +172,7 @@ def two_containers(request, client) -> tuple[str, str]:
 
 @each_two(scope='class')
 def lasting_two(request, login) -> tuple[str, str]:
-    """Two such containers for all tests of a class."""
+    """Two containers like ``two_containers`` for all tests of a class."""
     first, second = request.param
     owner = login(USER)
     return MAKERS[first](owner), MAKERS[second](owner)
@@ -189,14 +186,14 @@ def lasting(request, login) -> str:
 
 @pytest.fixture(scope='class')
 def stored(lasting, login) -> str:
-    """A container with an object ``o`` that no test of a class changes."""
+    """A container with an object ``o``, which no test changes."""
     login(USER).put(lasting, 'o', STORED_BODY)
     return lasting
 
 
 @pytest.fixture(scope='class')
 def stored_pair(login) -> Pair:
-    """A plain and a sharded container with such an object each."""
+    """A plain and a sharded container with an object ``o`` in each."""
     owner = login(USER)
     pair = Pair(make_plain(owner), make_sharded(owner))
     owner.put(pair.plain, 'o', STORED_BODY)
@@ -206,11 +203,11 @@ def stored_pair(login) -> Pair:
 
 @pytest.fixture
 def unfiltered(client, unfiltered_proxy) -> Client:
-    """The owner, by way of a proxy that has no shardmw."""
+    """The owner at a proxy that has no shardmw."""
     return client.on(unfiltered_proxy)
 
 
 @pytest.fixture
 def backing(unfiltered) -> Backing:
-    """What lies behind the owner's sharded containers."""
+    """The backing containers of the owner's sharded containers."""
     return Backing(unfiltered)

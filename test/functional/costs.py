@@ -13,18 +13,18 @@ PAGE = Path(__file__).parents[2] / 'doc' / 'access.md'
 
 STORAGE_LOGS = ('account-*.log', 'container-*.log', 'object-*.log')
 
-#: How often a request is sent until it costs what it is said to cost.
+#: How often a request is sent at most until it has the documented cost.
 ATTEMPTS = 5
 
-#: A factor in a formula of the page, which stands next to the following one.
+#: The space that stands for multiplication in the page's formulas.
 FACTOR = re.compile(r'(?<=[\w)]) (?=[NR(])')
 
 
 class StorageRequests:
     """Counts requests by the access logs of a cluster's storage servers.
 
-    A storage server logs a request before it answers it. Of several replicas,
-    a proxy does not wait for the last one.
+    A storage server logs a request before it answers. With several replicas,
+    a proxy does not wait for the last answer.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -34,7 +34,7 @@ class StorageRequests:
     def behind(self, ask: Callable[[], str]) -> int:
         """Return how many requests a client's request has caused.
 
-        :param ask: sends the request and returns its transaction's id
+        :param ask: sends the request and returns its transaction ID
         """
         logs = [
             log
@@ -51,12 +51,13 @@ class StorageRequests:
         )
 
     def usually_behind(self, ask: Callable[[], str], said: int) -> int:
-        """Return the same for a request to a container that is in use.
+        """Return how many requests a request to a container in use causes.
 
-        A request costs more if a worker looks up what it keeps for a second or
-        a minute.
+        A request costs more if a worker has to look up what it caches for a
+        second or a minute, so other counts than the documented one are
+        measured again.
 
-        :param said: what the request is said to cost
+        :param said: the documented count
         """
         for _ in range(ATTEMPTS):
             found = self.behind(ask)
@@ -66,9 +67,9 @@ class StorageRequests:
 
 
 def table(heading: str) -> dict[str, list[str]]:
-    """Return the rows of a table of the page, by their first cells.
+    """Return the rows of the first table of a section, by their first cells.
 
-    :param heading: of the section whose first table it is
+    :param heading: the section's heading
     """
     _, _, section = PAGE.read_text().partition(f'## {heading}\n')
     _, _, rest = section.partition('\n| --- ')

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run the commands of the pages that people read, as they are written.
+"""Run the commands in the documentation exactly as they are printed.
 
-A block that is marked ``sh`` or ``python`` is run. What cannot be run on an
-embedded Swift, such as the installation of a package, is marked ``console``.
+Blocks marked ``sh`` or ``python`` are run. Commands that cannot run on an
+embedded Swift, such as the installation of a package, are marked ``console``.
 """
 
 import os
@@ -34,8 +34,8 @@ SHELLS = {
 #: The account of the examples.
 ACCOUNT = 'AUTH_ci'
 
-#: Commands that have to be told of an embedded Swift, where nobody waits for a
-#: day until an old place is empty.
+#: Wrappers of commands that must find an embedded Swift. Changes settle there
+#: in a second instead of a day.
 COMMANDS = {
     'shardmw-admin': f"""#!/bin/sh
 case $1 in
@@ -78,9 +78,9 @@ def blocks(page: str) -> Iterator[Block]:
 
 
 class Reader:
-    """Somebody who types what the pages say.
+    """A user who types the commands of the pages.
 
-    :param account: who reads, in place of the account of the examples
+    :param account: the account to use instead of the one in the examples
     :param folder: an empty folder to work in
     """
 
@@ -115,7 +115,7 @@ class Reader:
         }
 
     def run(self, block: Block) -> str:
-        """Run a block to its end; return what went wrong, '' if nothing."""
+        """Run a block to its end; return what went wrong, or ''."""
         text = block.text
         for name, value in self._replaced.items():
             text = text.replace(name, value)

@@ -25,7 +25,7 @@ def running_proxy(
     name: str,
     change: Callable[[configparser.RawConfigParser], None],
 ) -> Iterator[str]:
-    """Run a proxy whose configuration is that of the first one, changed.
+    """Run a proxy with a changed copy of the first proxy's configuration.
 
     :param name: the name of its configuration file and its log
     :returns: its URL

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from test.functional.client import Answer, Client
 from test.history import History, Read, Shown, Write
 
-#: What a client does, by how often.
+#: The methods of a client's requests, with their weights.
 WORK = {
     'PUT': 8,
     'DELETE': 5,
@@ -37,7 +37,7 @@ META = 'X-Object-Meta-A'
 #: exist leaves a tombstone.
 ACKNOWLEDGED = {'PUT': {201}, 'DELETE': {204, 404}, 'POST': {202}}
 
-#: The answers to writes that have not happened: a later one was there already,
+#: The answers to writes that had no effect: a later write was already there,
 #: or there was no object.
 WITHOUT_EFFECT = {'PUT': {409}, 'DELETE': {409}, 'POST': {404, 409}}
 
@@ -45,10 +45,10 @@ WITHOUT_EFFECT = {'PUT': {409}, 'DELETE': {409}, 'POST': {404, 409}}
 class Worker:
     """A client that works on a few names of one container at random.
 
-    :param names: the names that it uses
-    :param by: its name
+    :param names: the names of its objects
+    :param by: the client's own name
     :param max_age: how many seconds old the pages of its walks may be
-    :param headers: of its requests for pages
+    :param headers: sent with its requests for pages
     """
 
     def __init__(
@@ -177,7 +177,7 @@ class Worker:
     ) -> bool:
         """Record a write; return True if it was acknowledged.
 
-        :param value: the ETag, if not that of the body
+        :param value: the ETag, if it is not that of the body
         """
         status = answer and answer.status
         if status in WITHOUT_EFFECT[method]:
@@ -202,14 +202,14 @@ class Worker:
 
 
 def etag_of(answer: Answer) -> str:
-    """Return the ETag that an answer with its body should have."""
+    """Return the ETag that belongs to an answer's body."""
     if 'x-static-large-object' in answer.headers:
         return etag_of_parts(answer.body)
     return etag_of_body(answer.body)
 
 
 def etag_of_parts(body: bytes) -> str:
-    """Return the ETag of an object whose two halves were uploaded."""
+    """Return the ETag of an object that was uploaded in two halves."""
     half = len(body) // 2
     etags = map(etag_of_body, (body[:half], body[half:]))
     return etag_of_body(''.join(etags).encode())
@@ -230,8 +230,8 @@ def merged(workers: Iterable[Worker]) -> History:
 class Clients:
     """Threads that work on a few names of one container at random.
 
-    :param login: returns a new client of a proxy
-    :param names: the names that they use
+    :param login: functions that return a new client, one for each proxy
+    :param names: the names of their objects
     """
 
     def __init__(
@@ -258,7 +258,7 @@ class Clients:
 
     @property
     def history(self) -> History:
-        """Return what all of them have recorded."""
+        """Return what all clients have recorded."""
         return merged(self.workers)
 
     def __enter__(self) -> 'Clients':

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run the command and the daemon that change layouts."""
+"""Run the command and the daemon that change layouts, on a cluster."""
 
 import configparser
 import contextlib
@@ -21,9 +21,8 @@ from test.functional.conftest import SHARD_COUNT_HEADER
 
 SAIO = 'from shardmw.commands import saio; saio()'
 
-#: Proxies cache little. A change waits for the timeouts of the process that
-#: makes it. Object servers wait for the databases of containers before they
-#: acknowledge a write.
+#: Short cache times and timeouts, for which a change has to wait. Object
+#: servers wait for container servers before they acknowledge a write.
 SETTINGS = {
     'proxy-server.recheck_container_existence': '1',
     'proxy-server.recheck_account_existence': '1',
@@ -33,17 +32,17 @@ SETTINGS = {
     'shardmw-resharder.settle_seconds': '1',
 }
 
-#: How long the old place has to stay empty.
+#: How long the old place has to stay empty, in seconds.
 SETTLE_SECONDS = '1'
 
 PATIENCE_SECONDS = 90
 POLL_SECONDS = 0.1
 
-#: Swift's daemons that deliver what waits for container and account servers.
+#: Swift's daemons that deliver updates to container and account servers.
 UPDATERS = ('object-updater', 'container-updater')
 ROOT = Path(__file__).parents[2]
 
-#: The address of a server that does not answer.
+#: An address that refuses connections.
 NOBODY = '127.0.0.1:1'
 SECTION = 'shardmw-resharder'
 
@@ -74,7 +73,8 @@ class Admin:
     def reshard(self, client: Client, container: str, shards: int) -> dict:
         """Change a layout; return the printed state.
 
-        Updates may wait on object servers that earlier tests have left there.
+        Earlier tests may have left pending updates on object servers, so the
+        change ignores the backlog.
         """
         ran = self(
             'reshard',
@@ -91,14 +91,14 @@ class Admin:
     def detach(
         self, client: Client, container: str, shards: int, *options: str
     ) -> None:
-        """Leave a change to the daemon."""
+        """Register a change that the daemon makes."""
         path = f'{client.account}/{container}'
         options = ('--detach', '--despite-backlog', *options)
         ran = self('reshard', path, str(shards), *options)
         assert ran.returncode == 0, ran.stderr
 
     def changes(self, client: Client) -> dict[str, dict]:
-        """Return what ``status`` shows of an account, by container."""
+        """Return what ``status`` shows for an account, by container."""
         ran = self('status', '--json')
         changes = json.loads(ran.stdout)
         assert ran.returncode == (not all(each['since'] for each in changes))
@@ -117,16 +117,16 @@ class Resharder:
         self._numbers = itertools.count(1)
 
     def once(self, **options: object) -> str:
-        """Have it make all changes that are under way; return its log."""
+        """Run it once, to make all changes under way; return its log."""
         with self._run('daemon', options) as daemon:
             code = daemon.process.wait(PATIENCE_SECONDS)
             assert code == 0, daemon.log()
             return daemon.log()
 
     def running(self, **options: object):
-        """Run it until the end of the block; gives a :class:`Daemon`.
+        """Run it until the end of the block; yield a :class:`Daemon`.
 
-        :param options: options of its section
+        :param options: options of its configuration section
         """
         return self._run('service', {'interval': 1, **options})
 
@@ -137,7 +137,7 @@ class Resharder:
         log = self.cluster.path / 'log' / f'{name}.log'
         self._write(conf, options)
         command = [sys.executable, '-m', 'shardmw.saio.launch', how, SECTION]
-        # A process group of its own: the daemon ends all of its group.
+        # The daemon ends its whole process group, so it gets its own.
         process = subprocess.Popen(
             [*command, str(conf), str(log)], cwd=ROOT, start_new_session=True
         )
@@ -173,12 +173,12 @@ class Daemon:
 
 
 def admin_of(cluster: Cluster) -> Admin:
-    """Return what runs ``shardmw-admin``, for fixtures."""
+    """Return a runner of ``shardmw-admin``, for fixtures."""
     return Admin(cluster)
 
 
 def resharder_of(cluster: Cluster) -> Resharder:
-    """Return what runs ``shardmw-resharder``, for fixtures."""
+    """Return a runner of ``shardmw-resharder``, for fixtures."""
     return Resharder(cluster)
 
 
@@ -191,7 +191,7 @@ def wait_until(is_true: Callable[[], bool]) -> None:
 
 
 def wait_for_phase(started: subprocess.Popen, phase: str) -> None:
-    """Wait until a change that a command makes reports a phase."""
+    """Wait until a running command reports a phase of its change."""
     for line in started.stderr:
         if phase in line:
             return
@@ -199,9 +199,9 @@ def wait_for_phase(started: subprocess.Popen, phase: str) -> None:
 
 
 def delete_unheard(admin: Admin, path: str) -> None:
-    """Delete an object whose container's server does not answer.
+    """Delete an object while its container's server refuses connections.
 
-    The update of the container waits on the object server.
+    The update of the container stays pending on the object server.
 
     :param path: the object, ``account/container/object``
     """
@@ -222,19 +222,19 @@ def delete_unheard(admin: Admin, path: str) -> None:
 
 
 def update(cluster: Cluster) -> None:
-    """Deliver the updates that wait for container and account servers."""
+    """Deliver the pending updates to container and account servers."""
     for daemon in UPDATERS:
         cluster.daemon(daemon)
 
 
 def settle(cluster: Cluster) -> None:
-    """Deliver waiting updates, and have the daemon settle late rows."""
+    """Deliver pending updates, and have the daemon settle late rows."""
     update(cluster)
     cluster.daemon(SECTION)
 
 
 def shards_of(client: Client, container: str) -> int:
-    """Return the number of shards that clients see, 0 for a plain one."""
+    """Return the shard count that clients see, 0 for a plain container."""
     answer = client.head(container)
     assert answer.status == 204
     return int(answer.headers.get(SHARD_COUNT_HEADER.lower(), 0))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The clients that people use, set up for the tests' cluster.
 
-And the files that they carry.
+The module also has the files that they upload.
 """
 
 import os
@@ -26,10 +26,10 @@ from test.functional.conftest import (
 SWIFT = Path(sys.executable).with_name('swift')
 PATIENCE_SECONDS = 60
 
-#: The header that a container of each kind is created with.
+#: The headers that create a container of each kind.
 COUNTS = {'plain': {}, 'sharded': {SHARD_COUNT_HEADER: str(SHARDS)}}
 
-#: A tree of files whose names are of all sorts, sorted as listings are.
+#: A tree of files with names of all sorts, in the order of listings.
 FILES = {
     'blob': bytes(range(256)) * 12,
     'dir/one': b'1',
@@ -42,14 +42,14 @@ FILES = {
     'ü/☃.txt': b'a snowman',
 }
 
-#: What may lead a client to another cluster.
+#: Prefixes of variables that could lead a client to another cluster.
 FOREIGN_VARIABLES = ('AWS_', 'OS_', 'ST_')
 
 
 class SwiftProgram:
     """The program ``swift`` of python-swiftclient.
 
-    :param variables: the environment variables that let somebody in
+    :param variables: the environment variables with the credentials
     """
 
     def __init__(self, variables: Mapping[str, str]) -> None:
@@ -62,12 +62,12 @@ class SwiftProgram:
 
     @classmethod
     def for_owner(cls, cluster: Cluster) -> 'SwiftProgram':
-        """The program of the tests' user, which logs in for each command."""
+        """Return the program for the tests' user; each command logs in."""
         return cls(cluster.environment())
 
     @classmethod
     def with_token(cls, client: Client) -> 'SwiftProgram':
-        """The program of somebody who has a token for some account."""
+        """Return the program for a user who has a token for some account."""
         return cls(
             {
                 'OS_AUTH_TOKEN': client.token,
@@ -78,7 +78,7 @@ class SwiftProgram:
     def run(
         self, *arguments: str, cwd: Path | None = None, sent: bytes = b''
     ) -> subprocess.CompletedProcess:
-        """Run a command to its end, whatever that is.
+        """Run a command to its end, whether it succeeds or fails.
 
         :param sent: the standard input
         """
@@ -92,23 +92,23 @@ class SwiftProgram:
         )
 
     def __call__(self, *arguments: str, **kwargs) -> bytes:
-        """Run a command that succeeds; returns what it printed."""
+        """Run a command that must succeed; return its output."""
         done = self.run(*arguments, **kwargs)
         assert done.returncode == 0, done.stderr.decode()
         return done.stdout
 
     def lines(self, *arguments: str, **kwargs) -> list[str]:
-        """The lines that a command that succeeds printed."""
+        """Run a command that must succeed; return its output as lines."""
         return self(*arguments, **kwargs).decode().splitlines()
 
     def stat(self, *arguments: str) -> dict[str, str]:
-        """What ``swift stat`` shows, by its titles."""
+        """Return the output of ``swift stat``, by its titles."""
         pairs = (line.split(':', 1) for line in self.lines('stat', *arguments))
         return {title.strip(): value.strip() for title, value in pairs}
 
 
 def s3_settings(cluster: Cluster, user: str = USER, **config) -> dict:
-    """What boto3's clients and resources for a user are made of."""
+    """Return the arguments for a user's boto3 client or resource."""
     return {
         'endpoint_url': cluster.s3_url,
         'aws_access_key_id': user,
@@ -125,10 +125,10 @@ def s3_settings(cluster: Cluster, user: str = USER, **config) -> dict:
 def s3_client(
     cluster: Cluster, user: str = USER, url: str | None = None, **config
 ) -> BaseClient:
-    """boto3's client of S3 for a user.
+    """Return boto3's S3 client for a user.
 
-    :param url: of the proxy, if it is not the first one
-    :param config: of botocore's ``Config``, where the defaults won't do
+    :param url: the proxy's URL, if it is not the first proxy
+    :param config: options of botocore's ``Config`` to change
     """
     settings = s3_settings(cluster, user, **config)
     return boto3.client(
@@ -137,7 +137,7 @@ def s3_client(
 
 
 def code_of(error) -> str:
-    """S3's code of an error that a test awaited."""
+    """Return S3's code of an error that a test expected."""
     return error.value.response['Error']['Code']
 
 
@@ -152,7 +152,7 @@ def prefixes_of(listing: Mapping) -> list[str]:
 def pages_of(
     s3: BaseClient, operation: str, page_size: int, **params
 ) -> list[dict]:
-    """All pages that a paginator gets."""
+    """Return all pages of a paginator."""
     paginator = s3.get_paginator(operation)
     config = {'PageSize': page_size}
     return list(paginator.paginate(PaginationConfig=config, **params))
@@ -165,17 +165,17 @@ def store(client: Client, container: str, *names: str) -> None:
 
 
 def names_in(client: Client, container: str) -> list[str]:
-    """The names of all that lies in a container."""
+    """Return the names that a container lists."""
     return client.listing(container).names()
 
 
 def timestamp_of(client: Client, container: str, name: str) -> str:
-    """Tells whether an object was stored anew."""
+    """Return an object's timestamp, which changes if it is stored again."""
     return client.head(container, name).headers['x-timestamp']
 
 
 def path_of(url: str) -> str:
-    """What of a URL is sent to its server, just as it is."""
+    """Return a URL's path and query exactly as they are sent."""
     return '/' + url.split('/', 3)[3]
 
 
@@ -188,7 +188,7 @@ def write_tree(folder: Path, files: Mapping[str, bytes]) -> None:
 
 
 def read_tree(folder: Path) -> dict[str, bytes]:
-    """The files below a folder, by their paths."""
+    """Return the files below a folder, by their paths."""
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()
         for path in folder.rglob('*')

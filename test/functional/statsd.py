@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A statsd that shows what the filter sends."""
+"""A statsd server that shows what the filter sends."""
 
 import math
 import re
@@ -13,7 +13,7 @@ QUIET_SECONDS = 0.5
 
 
 class Statsd:
-    """A statsd on loopback that only listens."""
+    """A statsd server on loopback that only receives."""
 
     def __init__(self) -> None:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -22,9 +22,9 @@ class Statsd:
         self.port = self._socket.getsockname()[1]
 
     def counts(self, seconds: float = math.inf) -> Counter:
-        """Return what came of the filter's counters since the last call.
+        """Return the sums of the filter's counters since the last call.
 
-        :param seconds: when to return if there is no end of them
+        :param seconds: when to return if metrics keep coming in
         """
         deadline = time.monotonic() + seconds
         sums = Counter()
@@ -35,7 +35,7 @@ class Statsd:
         return sums
 
     def last(self) -> dict[str, float]:
-        """The last values that came in since the last call."""
+        """Return the last value of each metric since the last call."""
         return dict(self._values())
 
     def _values(self) -> Iterator[tuple[str, float]]:

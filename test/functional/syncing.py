@@ -16,11 +16,11 @@ from test.functional.conftest import SHARD_COUNT_HEADER, USER, unique
 DAEMON = 'container-sync'
 KEY = 'a shared key'
 
-#: The second pass looks again at what the first one has sent.
+#: The second pass checks again what the first one has sent.
 FEWEST_PASSES = 2
 MOST_PASSES = 20
 
-#: What the daemon logs of each container: what it has sent, and what there is.
+#: What the daemon logs of each container: rows sent, seen again, and in total.
 REPORT = re.compile(
     r'Container sync report: (?P<container>.*), time window start: .*'
     r'point1: (?P<sent>\S+), point2: (?P<seen_again>\S+), '
@@ -34,7 +34,7 @@ KINDS = {'plain': {}, 'sharded': {SHARD_COUNT_HEADER: '4'}}
 class Side(NamedTuple):
     """One of the two clusters.
 
-    :param name: what the other one calls it
+    :param name: its name in the other cluster's realms
     """
 
     name: str
@@ -55,7 +55,7 @@ class Container(NamedTuple):
 
     @property
     def sync_to(self) -> str:
-        """Return what syncs to this container."""
+        """Return the X-Container-Sync-To that names this container."""
         account = self.side.client.account
         return f'//saio/{self.side.name}/{account}/{self.name}'
 
@@ -88,17 +88,17 @@ class Pair(NamedTuple):
     there: Container
 
     def assert_alike(self) -> None:
-        """Check that both list the same objects, and have them."""
+        """Check that both list and have the same objects."""
         here, there = map(listed_objects, self)
         assert here == there
         assert self.here.bodies() == self.there.bodies()
 
 
 def listed_objects(container: Container) -> list[tuple]:
-    """Return what both sides list alike.
+    """Return the columns of the listing that are equal on both sides.
 
-    The size of a large object is that of its manifest on the side that has
-    got it by container sync.
+    Sizes are not: on the side that got a large object by container sync, the
+    listing has the size of the manifest.
     """
     keys = ('name', 'hash', 'content_type', 'last_modified')
     return [tuple(row[key] for key in keys) for row in container.rows()]
@@ -108,7 +108,7 @@ def listed_objects(container: Container) -> list[tuple]:
 def two_clusters(
     folders: Path, settings: Mapping[str, str], encryption: bool = False
 ) -> Iterator[tuple[Side, Side]]:
-    """Run two clusters that know each other, with the same settings."""
+    """Run two clusters with equal settings, in each other's sync realms."""
     options = ClusterOptions(settings=settings, encryption=encryption)
     here = Cluster(folders / 'here', options)
     there = Cluster(folders / 'there', options)
@@ -119,7 +119,7 @@ def two_clusters(
 
 
 def acquaint(cluster: Cluster, name: str, other: Cluster) -> None:
-    """Tell one cluster where another one is."""
+    """Add a cluster to another one's sync realm."""
     setting = f'container-sync-realms.cluster_{name}'
     url = f'{other.proxy_urls[0]}/v1/'
     assert cluster.reconfigure({setting: url}) == []
@@ -152,9 +152,9 @@ def make_pair(sides: tuple[Side, Side], kinds: str) -> Pair:
 def sync(sides: tuple[Side, Side]) -> None:
     """Run the daemons of both sides until everything is sent.
 
-    A pass may run out of time, and then the next one goes on. If a pass gets
-    no further than the one before, there are rows that cannot be sent. What
-    the daemons report is printed, for tests that fail.
+    If a pass runs out of time, the next one goes on. If a pass gets no further
+    than the one before, some rows cannot be sent. The daemons' reports are
+    printed, for tests that fail.
     """
     before: list[re.Match] = []
     for done in range(1, MOST_PASSES + 1):
@@ -172,7 +172,7 @@ def sync(sides: tuple[Side, Side]) -> None:
 def send(side: Side) -> list[re.Match]:
     """Run the daemon of one side once.
 
-    :returns: what it has reported of each container
+    :returns: its report on each container
     """
     log = side.cluster.log_path(DAEMON)
     start = log.stat().st_size if log.exists() else 0
@@ -183,17 +183,17 @@ def send(side: Side) -> list[re.Match]:
 
 
 def is_complete(report: re.Match) -> bool:
-    """Return True if all rows have been sent, and looked at again."""
+    """Return True if all rows have been sent and checked again."""
     return report['sent'] == report['seen_again'] == report['total']
 
 
 def points(reports: list[re.Match]) -> set[tuple]:
-    """Return how far the daemon has come with each container."""
+    """Return each container's sync points as reported."""
     return {report.groups() for report in reports}
 
 
 def errors(sides: tuple[Side, Side]) -> list[str]:
-    """Return what the daemons have logged of rows that they cannot sync."""
+    """Return the errors that the daemons have logged."""
     return [
         line
         for each in sides

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may do what with a sharded container, as doc/access.md has it.
+"""Who may do what with a sharded container, compared with doc/access.md.
 
-Every request is sent for a plain and for a sharded container with the same
-ACLs. Both answers must be the same, also to those who are denied: a client
-without rights learns nothing of the layout.
+Every request is sent to a plain and to a sharded container with the same ACLs.
+Both answers must be equal, and so must denials: a client without rights learns
+nothing about the layout.
 """
 
 import configparser
@@ -55,7 +55,7 @@ WHO = {
     'reseller admin': RESELLER_ADMIN,
 }
 
-#: A bulk request of which every part was denied is a bad request.
+#: A bulk request is answered 400 if all of its parts were denied.
 DENIALS = (400, 401, 403)
 
 METADATA = {'X-Container-Meta-Colour': 'blue'}
@@ -156,7 +156,7 @@ def link(client: Client, container: str) -> Answer:
     return client.put(container, 'link', headers=headers)
 
 
-#: What is asked, by the rows of the page.
+#: The requests of each row of the page.
 REQUESTS = {
     'list, HEAD': [
         request('GET'),
@@ -180,7 +180,7 @@ REQUESTS = {
     'COPY and large objects in the container': [copy_from, large_object],
     'PUT, POST, DELETE of the container': [
         request('PUT', headers=METADATA), request('POST', headers=METADATA),
-        # It is not empty: those who may are answered 409.
+        # It is not empty, so clients who may delete it get 409.
         lambda client, container: meant(client.delete(container)),
     ],
     'HEAD, list the account': [
@@ -191,7 +191,7 @@ REQUESTS = {
     ],
 }  # fmt: skip
 
-#: What is answered alike, whatever it is.
+#: Requests whose answers must be equal, whatever they are.
 OTHERS = [
     request('GET', 'missing'),
     request('OPTIONS'),
@@ -213,8 +213,8 @@ class TestPage:
 
     @pytest.mark.parametrize('who', WHO)
     @pytest.mark.parametrize('row', REQUESTS)
-    def test_says_who_may(self, login, owner, twins, who, row):
-        """And a sharded container answers as a plain one does."""
+    def test_says_who_may_do_what(self, login, owner, twins, who, row):
+        """Check also that a sharded container answers like a plain one."""
         client = who_of(login, owner, who)
         may = table('Who may do what')[row][list(WHO).index(who)] == 'yes'
         for ask in REQUESTS[row]:
@@ -262,7 +262,7 @@ class TestStranger:
             plain, absent = answers(client, Pair(twins.plain, missing), ask)
             assert absent == plain
 
-    def test_cannot_tell_its_count(self, login, owner, twins, who):
+    def test_cannot_tell_the_shard_count(self, login, owner, twins, who):
         client = who_of(login, owner, who)
         for count, method in itertools.product(
             ('4', '5', '0', 'x'), ('GET', 'HEAD', 'PUT', 'POST', 'DELETE')
@@ -274,7 +274,7 @@ class TestStranger:
             assert sharded == plain
             assert plain.status in (401, 403)
 
-    def test_learns_nothing_by_allow_unordered(self, login, owner, twins, who):
+    def test_learns_nothing_from_unordered(self, login, owner, twins, who):
         client = who_of(login, owner, who)
         query = 'allow_unordered=true&delimiter=/&marker=o'
         plain, sharded = answers(client, twins, request('GET', query=query))
@@ -284,7 +284,7 @@ class TestStranger:
 class TestAccountAcl:
     @pytest.fixture
     def grant(self, owner):
-        """Gives another tenant a role in the whole account."""
+        """Return a function that gives another tenant an account role."""
 
         def give(role: str) -> None:
             acl = json.dumps({role: [OTHER_TENANT]})
@@ -306,7 +306,7 @@ class TestBackingName:
     """The name of a shard, in the account of its container."""
 
     @pytest.mark.parametrize('who', WHO)
-    def test_is_that_of_a_container_that_does_not_exist(
+    def test_is_answered_like_a_missing_container(
         self, login, owner, twins, backing, who
     ):
         client = who_of(login, owner, who)
@@ -323,15 +323,15 @@ class TestBackingName:
 
 
 def archive_denied(client: Client, container: str) -> Answer:
-    """Extract an archive that names no file, which creates no container."""
+    """Extract an empty archive, which creates no container."""
     return client.put(container, body=b'', query='extract-archive=tar')
 
 
 class Temp(NamedTuple):
-    """What a temporary URL is for.
+    """A request with a temporary URL, and the path that the URL allows.
 
-    :param signed: the path that is signed, below the container
-    :param prefix: that of the URL, None for one path
+    :param signed: the signed path, below the container
+    :param prefix: the URL's prefix, None if it is for one path
     """
 
     method: str
@@ -362,17 +362,17 @@ class TestHolderOf:
             answer = client.request(
                 temp.method, container, temp.name, query=query
             )
-            # The links of a web page go on with the signature.
+            # A web page's links contain the signature.
             signature = query['temp_url_sig'].encode()
             return answer._replace(body=answer.body.replace(signature, b''))
 
         plain, sharded = answers(owner.anonymous(), twins, ask)
         assert sharded == plain
 
-    def test_a_temporary_url_of_all_of_one_container_has_no_other(
+    def test_a_temporary_url_of_one_container_cannot_reach_another(
         self, owner, twins
     ):
-        """Nor one whose name begins with that of the first."""
+        """Check a container whose name begins with the first one's name."""
         anonymous = owner.anonymous()
         temp = Temp('GET', 'o', '', '')
         query = signed(anonymous, twins.sharded[:-1], temp)
@@ -403,10 +403,10 @@ def signed(client: Client, container: str, temp: Temp, key: str = KEY) -> dict:
     return {'temp_url_sig': sig, 'temp_url_expires': EXPIRES, **more}
 
 
-#: Buckets of one length.
+#: Buckets with names of equal length.
 S3_PLAIN, S3_SHARDED = 'access-plains', 'access-shards'
 
-#: Requests of S3: the operation and its parameters.
+#: S3 operations and their parameters.
 S3_REQUESTS = [
     ('head_bucket', {}),
     ('list_objects_v2', {}),
@@ -442,8 +442,8 @@ def assert_alike(s3, twins: Pair) -> None:
         assert sharded == plain, operation
 
 
-#: Who asks by S3. s3api asks for a user's own account: users of others, a
-#: reseller admin too, reach no bucket of the owner.
+#: The users who send S3 requests. s3api uses a user's own account, so users of
+#: other accounts, even a reseller admin, cannot reach the owner's buckets.
 S3_USERS = [USER, STRANGER, RESELLER_ADMIN]
 
 
@@ -475,7 +475,7 @@ class TestS3:
 
 @pytest.fixture(scope='module')
 def s3_acl_proxy(cluster):
-    """The URL of a proxy with the ACLs of S3 itself."""
+    """The URL of a proxy with ``s3_acl``, S3's own ACLs."""
 
     def change(conf: configparser.RawConfigParser) -> None:
         conf['filter:s3api']['s3_acl'] = 'true'
@@ -487,7 +487,7 @@ def s3_acl_proxy(cluster):
 
 @pytest.fixture(scope='module')
 def buckets(cluster, s3_acl_proxy) -> Pair:
-    """Buckets that S3's ACL lets everybody read."""
+    """Buckets with the S3 ACL ``public-read``."""
     s3 = s3_client(cluster, url=s3_acl_proxy)
     for bucket in (S3_PLAIN, S3_SHARDED):
         s3.create_bucket(Bucket=bucket, ACL='public-read')
@@ -496,7 +496,7 @@ def buckets(cluster, s3_acl_proxy) -> Pair:
 
 
 class TestS3Acl:
-    """With the ACLs of S3 itself, which s3api keeps in the root."""
+    """S3's own ACLs, which s3api keeps in the root."""
 
     def test_sharded_bucket_is_sharded(self, owner, buckets):
         shown = owner.head(buckets.sharded).headers
@@ -507,8 +507,8 @@ class TestS3Acl:
         assert_alike(s3_client(cluster, user, url=s3_acl_proxy), buckets)
 
 
-#: What clients may not say: only Swift's own processes may. A server may take
-#: underscores in the name of a header for dashes.
+#: Headers that only Swift's own processes may send. A server may treat
+#: underscores in a header's name as dashes.
 INTERNAL = {
     'X-Container-Sysmeta-Shardmw-Layout': '{"version": 2}',
     'X-Container-Sysmeta-Shardmw-Sync-To': '//saio/here/AUTH_x/c',
@@ -544,7 +544,7 @@ def test_headers_that_look_internal_change_nothing(
     assert shown[SHARD_COUNT_HEADER.lower()] == '4'
 
 
-#: Containers whose names may be taken for something else.
+#: Container names that could be mistaken for something else.
 NAMES = [
     '.shards_shardmw_AUTH_test', '.shards_shardmw_', '.', '..', 'a\nb', '\n',
     'a%2Fb', '?', 'x' * 256, 'é' * 128, 'c.660d75d8db00a.0', '\x7f',
@@ -567,7 +567,9 @@ class TestOddName:
         assert account.delete(name, 'a//b\n').status == 204
         assert account.delete(name).status == 204
 
-    def test_of_an_archive_leads_nowhere(self, owner, twins, backing):
+    def test_in_an_archive_reaches_no_backing_container(
+        self, owner, twins, backing
+    ):
         files = {
             '../../.shards_shardmw_AUTH_test/c/o': b'1',
             '/v1/.shards_shardmw_AUTH_test/c/o': b'1',

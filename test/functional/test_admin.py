@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operator's command, as an operator runs it."""
+"""The command ``shardmw-admin``, run as operators run it."""
 
 import json
 import re
@@ -32,7 +32,7 @@ def run(code: str, *arguments: str) -> subprocess.CompletedProcess:
 
 @pytest.fixture(scope='module')
 def admin(cluster) -> Callable[..., subprocess.CompletedProcess]:
-    """Runs the command on the cluster: ``admin('list')``."""
+    """Return a function that runs the command: ``admin('list')``."""
     return lambda *arguments: run(
         SAIO, 'admin', '--dir', str(cluster.path), *arguments
     )
@@ -119,7 +119,7 @@ def test_locate_says_that_an_object_is_not_there(admin, owner):
     assert ran.stdout.count('is not there') == 2
 
 
-def test_check_names_what_is_too_full_and_what_would_mend_it(admin, updated):
+def test_check_names_full_containers_and_advises_shard_counts(admin, updated):
     account = updated.account
     assert admin('check', account).returncode == 0
     ran = admin('check', account, '--rows-per-shard', '4', '--json')
@@ -182,7 +182,9 @@ def test_export_needs_no_filter(admin, owner, cluster, tmp_path):
         (['nothing'], 2, "No such command 'nothing'"),
     ],
 )
-def test_a_mistake_is_told_in_a_line(admin, arguments, code, text):
+def test_a_mistake_is_reported_without_a_traceback(
+    admin, arguments, code, text
+):
     ran = admin(*arguments)
     assert ran.returncode == code
     assert text in ran.stderr
@@ -190,7 +192,7 @@ def test_a_mistake_is_told_in_a_line(admin, arguments, code, text):
 
 
 @pytest.mark.parametrize('missing', ['swift.conf', 'internal-client.conf'])
-def test_a_folder_without_configuration_is_told(tmp_path, cluster, missing):
+def test_a_missing_configuration_file_is_reported(tmp_path, cluster, missing):
     for name in {'swift.conf', 'internal-client.conf'} - {missing}:
         text = (cluster.swift_dir / name).read_text()
         (tmp_path / name).write_text(text)
@@ -224,7 +226,7 @@ class TestAudit:
     def test_finds_nothing_in_a_sound_container(self, admin, client, sharded):
         assert self.audit(admin, client, sharded, '--objects') == (0, [])
 
-    def test_mends_rows_that_lie_elsewhere(
+    def test_mends_misplaced_rows(
         self, admin, client, cluster, backing, sharded
     ):
         hidden = hidden_account(client.account)
@@ -327,5 +329,5 @@ class TestAudit:
         assert (ran.returncode, ran.stdout) == (0, ''), ran
 
     @pytest.mark.parametrize('arguments', [[], ['a/c', '--account', 'a']])
-    def test_wants_a_container_or_an_account(self, admin, arguments):
+    def test_requires_either_a_container_or_an_account(self, admin, arguments):
         assert admin('audit', *arguments).returncode == 2

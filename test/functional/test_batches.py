@@ -73,7 +73,7 @@ VERSIONS_QUERIES = [
     )
 ]
 
-#: What needs rows of every shard, in few requests.
+#: Listings that need rows of every shard.
 QUERIES_OF_ALL = [
     'format=json&limit=100',
     'format=json&delimiter=/',
@@ -81,11 +81,11 @@ QUERIES_OF_ALL = [
 ]
 
 SETTINGS = {
-    # Slow servers are given up soon, and used again at once.
+    # Slow servers time out soon, and none is avoided after errors.
     'proxy-server.node_timeout': '5',
     'proxy-server.recoverable_node_timeout': '5',
     'proxy-server.error_suppression_limit': '100000',
-    # Each request reads the shards.
+    # Every HEAD reads the shards.
     'shardmw.head_cache_seconds': '0',
 }
 WITHOUT_FILTER = {'shardmw-container.use': 'egg:swift#healthcheck'}
@@ -97,7 +97,7 @@ def login(cluster: Cluster) -> Client:
 
 
 def fill(client: Client, container: str) -> None:
-    """Store an object of each name."""
+    """Store an object under each name."""
     for number, name in enumerate(NAMES):
         body = b'x' * number
         assert client.put(container, name, body).status == 201
@@ -124,7 +124,7 @@ def cluster(tmp_path_factory):
 
 @pytest.fixture(scope='module')
 def unfiltered(cluster) -> Iterator[Client]:
-    """The owner, by way of a proxy that has no shardmw."""
+    """The owner at a proxy that has no shardmw."""
     with running_unfiltered_proxy(cluster) as url:
         yield login(cluster).on(url)
 
@@ -165,7 +165,7 @@ def versioned(cluster) -> str:
     return container
 
 
-#: What container servers log of a request, and its method.
+#: Texts in the logs of container servers, and the requests' methods.
 LOGGED = {
     'shardmw-container: ': 'REPORT',
     'REPORT /sdb': 'REPORT',
@@ -175,7 +175,7 @@ LOGGED = {
 
 
 class Asked:
-    """Counts the requests for containers in the logs of their servers."""
+    """Counts requests in the logs of container servers."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._logs = [
@@ -193,7 +193,7 @@ class Asked:
         ]
 
     def by_method(self, answer: Answer) -> Counter[str]:
-        """Return how many requests an answer took."""
+        """Return how many requests were needed for an answer, by method."""
         transaction = answer.headers['x-trans-id']
         return Counter(
             method
@@ -205,13 +205,13 @@ class Asked:
 
 
 def restart_proxy(cluster: Cluster) -> None:
-    """Let the proxy forget which servers have no filter."""
+    """Restart the proxy, so that it forgets which servers have no filter."""
     cluster.stop('proxy-1')
     cluster.start('proxy-1')
 
 
 def answers_of(client: Client, twins: Pair, versioned: str) -> dict:
-    """Return the status and the body of each request."""
+    """Return the status and the body of the answer to each query."""
     requests = [(twins.sharded, query) for query in QUERIES]
     requests += [(versioned, query) for query in VERSIONS_QUERIES]
     return {
@@ -222,7 +222,7 @@ def answers_of(client: Client, twins: Pair, versioned: str) -> dict:
 
 @pytest.fixture(scope='module')
 def alone(cluster, twins, versioned) -> dict:
-    """The answers of container servers that read one shard a request."""
+    """The answers when each request to a container server reads one shard."""
     client = login(cluster)
     cluster.reconfigure(WITHOUT_FILTER)
     restart_proxy(cluster)
@@ -232,9 +232,11 @@ def alone(cluster, twins, versioned) -> dict:
     return answers
 
 
-class TestSameAnswers:
+class TestAnswers:
     @pytest.mark.parametrize('query', QUERIES)
-    def test_of_listings(self, client, twins, alone, query):
+    def test_to_listings_are_those_of_single_reads(
+        self, client, twins, alone, query
+    ):
         plain, sharded = (
             client.get(container, query=query) for container in twins
         )
@@ -242,10 +244,12 @@ class TestSameAnswers:
         assert masked(sharded, twins.sharded) == masked(plain, twins.plain)
 
     @pytest.mark.parametrize('query', VERSIONS_QUERIES)
-    def test_of_listings_of_versions(self, client, versioned, alone, query):
+    def test_to_listings_of_versions_are_those_of_single_reads(
+        self, client, versioned, alone, query
+    ):
         assert client.get(versioned, query=query)[::2] == alone[query]
 
-    def test_of_heads(self, client, twins):
+    def test_to_heads_are_those_of_a_plain_container(self, client, twins):
         plain, sharded = (
             masked(client.head(container), container) for container in twins
         )
@@ -268,8 +272,10 @@ class TestRequests:
         answer = client.head(twins.sharded)
         assert asked.by_method(answer) == {'HEAD': 1, 'REPORT': REPLICAS}
 
-    def test_of_versions_have_their_names(self, cluster, client, versioned):
-        """They begin with a NUL, and so do the markers."""
+    def test_of_a_listing_of_versions_are_few(
+        self, cluster, client, versioned
+    ):
+        """Use names and markers that begin with a NUL."""
         client.get(versioned, query=VERSIONS_QUERIES[2])
         asked = Asked(cluster)
         counts = asked.by_method(
@@ -380,7 +386,7 @@ def shards(cluster, backing, twins) -> list[list[Path]]:
 
 @pytest.fixture
 def damage(cluster, shards):
-    """Damages the cluster until the end of the test."""
+    """Faults that last until the end of the test."""
     damage = Damage(cluster, shards)
     restart_proxy(cluster)
     with damage.mendings:
@@ -402,7 +408,7 @@ class TestDamages:
         assert counts['x-container-object-count'] == str(len(NAMES))
 
     @pytest.mark.parametrize('query', QUERIES_OF_ALL)
-    def test_of_all_replicas_of_a_shard_are_a_503(
+    def test_of_all_replicas_of_a_shard_cause_a_503(
         self, client, twins, damage, shards, query
     ):
         for database in shards[11]:
@@ -421,7 +427,7 @@ class TestDamages:
         assert client.listing(twins.sharded).body == expected.body
 
 
-def test_rows_that_a_client_has_listed_are_soon_in_databases(
+def test_pending_rows_are_merged_soon_after_a_listing(
     cluster, client, backing
 ):
     container = make_sharded(client, 4)
@@ -439,7 +445,7 @@ def test_rows_that_a_client_has_listed_are_soon_in_databases(
 
 
 def merged_names(shards: list[list[Path]]) -> set[str]:
-    """Return the names in databases of which no rows wait."""
+    """Return the names in databases that have no pending rows."""
     found = set()
     for database in itertools.chain.from_iterable(shards):
         waiting = database.with_name(f'{database.name}.pending')
@@ -454,7 +460,7 @@ def merged_names(shards: list[list[Path]]) -> set[str]:
 def report(
     cluster: Cluster, body: bytes, **headers: str
 ) -> tuple[int, list[bytes]]:
-    """Send a batch to a container server; return what it answers."""
+    """Send a batch to a container server; return its status and lines."""
     server = cluster.servers['container-1']
     connection = http.client.HTTPConnection('127.0.0.1', server.port)
     path = '/sdb1/1/a/c'
@@ -468,7 +474,7 @@ READ = ['sdb1', 1, 'a', 'c', 'GET', 'limit=1']
 
 
 def changed(**changes) -> list:
-    """Return a read with other values."""
+    """Return a copy of ``READ`` with other values."""
     names = ('device', 'part', 'account', 'container', 'method', 'query')
     return list({**dict(zip(names, READ, strict=True)), **changes}.values())
 
@@ -533,10 +539,10 @@ class TestOddBatches:
             'marker=\u2603',
         ],
     )  # fmt: skip
-    def test_whose_query_swift_refuses_are_answered_with_null(
+    def test_have_null_for_a_query_that_swift_refuses(
         self, cluster, client, shards, twins, backing, query
     ):
-        """The other reads are answered."""
+        """Check also that the other reads of the batch are answered."""
         account = hidden_account(client.account)
         database = shards[0][0]
         part = int(database.parents[2].name)
@@ -556,13 +562,13 @@ class TestOddBatches:
             connection.endheaders()
             assert connection.getresponse().status == 400
 
-    def test_in_chunks_are_refused_as_others(self, cluster):
+    def test_in_chunks_are_refused_too(self, cluster):
         assert report(cluster, iter([b'[', b']']))[0] == 400
 
     @pytest.mark.parametrize(
         ('container', 'name'), [(None, None), ('c', None), ('c', 'o')]
     )
-    def test_of_clients_are_answered_as_by_swift(
+    def test_of_clients_get_the_answer_of_swift_itself(
         self, client, unfiltered, twins, container, name
     ):
         container = container and twins.sharded

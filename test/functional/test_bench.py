@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The benchmark, with loads of a second; what it measures is not judged."""
+"""The benchmark with loads of a second; its figures are not judged."""
 
 import json
 import signal
@@ -9,7 +9,7 @@ import pytest
 from shardmw.bench.report.pages import BEGIN, END
 from test.functional.benching import run_bench, run_here, start_bench
 
-#: Those that need a cluster only, and take the least time.
+#: The quickest experiments, which need only a cluster.
 EXPERIMENTS = ('rates', 'outage')
 
 TINY = (
@@ -36,7 +36,7 @@ def page(folder):
 
 @pytest.fixture(scope='module')
 def finished(folder, page):
-    """Two experiments, done."""
+    """The run of two experiments."""
     ran = run_bench(
         *('ratelimit', *TINY),
         *('--output', str(folder / 'results'), '--page', str(page)),
@@ -47,7 +47,7 @@ def finished(folder, page):
 
 @pytest.fixture(scope='module')
 def figures(finished, folder):
-    """What was measured, by experiment."""
+    """The figures of each experiment."""
     texts = {
         name: (folder / 'results' / f'ratelimit-{name}.json').read_text()
         for name in EXPERIMENTS
@@ -56,7 +56,7 @@ def figures(finished, folder):
 
 
 def every_load(figures) -> list[dict]:
-    """What was measured of each load there was."""
+    """Return the figures of every load."""
     return [
         row
         for experiment in figures.values()
@@ -76,7 +76,7 @@ def test_series_add_up_to_what_was_admitted(figures):
         assert sum(row['admitted_each_second']) == row['admitted']
 
 
-def test_a_longer_window_has_no_less(figures):
+def test_a_longer_window_has_no_fewer_writes(figures):
     for row in figures['rates']['rows']:
         short, long = row['most_by_window'].values()
         assert short <= long <= row['offered']
@@ -116,7 +116,7 @@ def test_the_tables_are_on_the_terminal_too(finished, folder):
         (('-t', '0'), '0 is not in the range'),
     ],
 )
-def test_bad_input_is_told_in_a_line(arguments, message):
+def test_bad_input_is_a_usage_error(arguments, message):
     ran = run_here('ratelimit', *arguments)
     assert ran.exit_code == 2
     assert message in ran.output
@@ -128,7 +128,7 @@ def assert_is_one_line(ran, message: str) -> None:
     assert message in ran.output
 
 
-def test_a_page_with_one_marker_is_told_before_anything_is_measured(tmp_path):
+def test_a_page_with_one_marker_is_refused_before_measuring(tmp_path):
     page = tmp_path / 'page.md'
     page.write_text(BEGIN)
     output = str(tmp_path / 'results')
@@ -136,13 +136,13 @@ def test_a_page_with_one_marker_is_told_before_anything_is_measured(tmp_path):
     assert_is_one_line(ran, 'the page has 1 times')
 
 
-def test_an_old_result_is_told_before_anything_is_measured(tmp_path):
+def test_an_old_result_is_refused_before_measuring(tmp_path):
     (tmp_path / 'ratelimit-seed.json').write_text('{"format": 0}')
     ran = run_here('ratelimit', '--output', str(tmp_path))
     assert_is_one_line(ran, 'is no result of this version')
 
 
-def test_one_that_is_interrupted_keeps_what_it_has(tmp_path):
+def test_an_interrupted_run_keeps_what_it_has(tmp_path):
     ran = start_bench(
         *('ratelimit', *TINY, '--output', str(tmp_path)), PYTHONUNBUFFERED='1'
     )

@@ -52,7 +52,7 @@ def clients():
 
 @pytest.fixture(scope='module')
 def certificate(tmp_path_factory):
-    """A certificate of 127.0.0.1 that nobody else signed, and its key."""
+    """A self-signed certificate of 127.0.0.1, with its key."""
     path = tmp_path_factory.mktemp('tls') / 'certificate.pem'
     path.write_bytes(self_signed('127.0.0.1'))
     return path
@@ -60,7 +60,7 @@ def certificate(tmp_path_factory):
 
 @pytest.fixture
 def tls(certificate):
-    """What a server needs to show it."""
+    """The TLS context of a server with that certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
     return context
@@ -96,13 +96,13 @@ def made_load(*servers, **changes) -> Load:
 
 
 def run(pool, answers, **changes):
-    """Run a load against one server: ``(its outcome, the server)``."""
+    """Run a load against one server; return its outcome and the server."""
     with answering(answers) as server:
         return pool.run(made_load(server, **changes)), server
 
 
 def raising(what):
-    """What to do when progress is told: interrupt the load."""
+    """Return a callback for progress that interrupts the load."""
 
     def interrupt(part) -> None:
         raise what()
@@ -111,7 +111,7 @@ def raising(what):
 
 
 def requested(server, method: bytes) -> list[bytes]:
-    """The paths of all requests of a method."""
+    """Return the paths of all requests with a method."""
     lines = [head.split() for head in server.heads]
     return [line[1] for line in lines if line[0] == method]
 
@@ -182,7 +182,7 @@ class TestRefusals:
         assert first.retry_after == 0.2
         assert second.start - first.end >= 0.2
 
-    def test_without_one_a_client_backs_off(self, clients):
+    def test_without_retry_after_make_a_client_back_off(self, clients):
         outcome, _ = run(
             clients,
             lambda n: refused(),
@@ -211,17 +211,21 @@ class TestRefusals:
 
 
 class TestFailures:
-    def test_of_a_connection_are_counted_and_got_over(self, clients):
+    def test_of_a_connection_are_counted_and_do_not_end_the_load(
+        self, clients
+    ):
         answers = itertools.chain([b''], itertools.repeat(CREATED))
         outcome, _ = run(clients, lambda n: next(answers), clients=1, count=2)
         assert statuses(outcome) == [LOST, 201]
         assert summarize(outcome).errors == {'connection lost': 1}
 
-    def test_what_is_no_http_counts_as_one(self, clients):
+    def test_an_answer_that_is_not_http_counts_as_a_lost_connection(
+        self, clients
+    ):
         outcome, _ = run(clients, lambda n: b'hello\r\n\r\n', count=1)
         assert statuses(outcome) == [LOST]
 
-    def test_an_answer_that_takes_too_long_is_given_up(self, clients):
+    def test_a_slow_answer_times_out(self, clients):
         outcome, _ = run(
             clients, lambda n: None, clients=1, count=1, timeout_seconds=0.1
         )
@@ -238,7 +242,7 @@ class TestFailures:
         outcome, _ = run(clients, lambda n: unavailable)
         assert summarize(outcome).errors == {'503': 20}
 
-    def test_nobody_there_is_an_error(self):
+    def test_a_url_without_a_server_is_an_error(self):
         with socket.socket() as unused, Clients(1) as clients:
             unused.bind(('127.0.0.1', 0))
             url = 'http://{}:{}'.format(*unused.getsockname())
@@ -246,14 +250,14 @@ class TestFailures:
                 clients.run(Load((url,), 't', UPLOADS, clients=1, count=1))
 
 
-def test_a_load_without_an_end_ends_when_told(clients):
+def test_a_load_without_an_end_runs_until_it_is_stopped(clients):
     with answering(lambda n: CREATED) as server:
         running = clients.begin(made_load(server, count=None))
         running.sleep_until(0.3)
         outcome = running.stop()
         assert outcome.seconds >= 0.3
         assert summarize(outcome).admitted > 4
-        # and the next one is not told
+        # and the next load is not affected
         again = clients.run(made_load(server))
         assert statuses(again) == [201] * 20
 
@@ -266,7 +270,7 @@ def test_a_load_that_is_not_watched_does_not_fill_the_pipes(clients):
         running.stop()
 
 
-def test_waiting_for_the_last_answers_is_no_part_of_its_time(clients):
+def test_a_loads_time_excludes_waiting_for_the_last_answers(clients):
     with answering(lambda n: None) as server:
         load = made_load(server, count=None, drain_seconds=1)
         running = clients.begin(load)
@@ -276,7 +280,7 @@ def test_waiting_for_the_last_answers_is_no_part_of_its_time(clients):
     assert statuses(outcome) == [UNANSWERED] * 4
 
 
-def test_nobody_waits_for_a_load_without_an_end(clients):
+def test_a_load_without_an_end_cannot_be_waited_for(clients):
     with (
         answering(lambda n: CREATED) as server,
         pytest.raises(ValueError, match='ends when it is told to'),
@@ -285,7 +289,7 @@ def test_nobody_waits_for_a_load_without_an_end(clients):
 
 
 class TestProgress:
-    def test_adds_up_to_all_that_was_done(self, clients):
+    def test_covers_every_request(self, clients):
         parts = []
         unavailable = CREATED.replace(b'201 Created', b'503 Unavailable')
         answers = [CREATED, refused(), unavailable]
@@ -295,7 +299,7 @@ class TestProgress:
         told = [each for part in parts for each in part]
         assert sorted(each['number'] for each in told) == [*range(30)]
 
-    def test_is_told_while_a_load_goes_on(self, clients):
+    def test_is_reported_during_a_load(self, clients):
         moments = []
         with answering(lambda n: CREATED) as server:
             load = made_load(server, count=None, seconds=1.3)
@@ -304,7 +308,7 @@ class TestProgress:
         assert moments[1] - moments[0] > 0.2
 
 
-def test_a_terminal_cannot_interrupt_processes():
+def test_processes_of_clients_ignore_sigint():
     with Clients(2) as own, answering(lambda n: CREATED) as server:
         running = own.begin(made_load(server))
         for process in multiprocessing.active_children():
@@ -315,7 +319,7 @@ def test_a_terminal_cannot_interrupt_processes():
 
 class TestInterruption:
     @pytest.mark.parametrize('what', [KeyboardInterrupt, Interrupted])
-    def test_leaves_what_was_done(self, clients, what):
+    def test_keeps_the_results_so_far(self, clients, what):
         with (
             answering(lambda n: CREATED) as server,
             pytest.raises(Interrupted) as caught,
@@ -327,7 +331,7 @@ class TestInterruption:
         assert summarize(outcome).admitted > 4
         assert summarize(outcome).errors == {}
 
-    def test_of_a_signal_tells_its_number(self, clients):
+    def test_by_a_signal_has_its_number(self, clients):
         with (
             answering(lambda n: CREATED) as server,
             pytest.raises(Interrupted) as caught,
@@ -354,13 +358,13 @@ class TestInterruption:
                 clients.run(load, raising(KeyboardInterrupt))
             assert statuses(clients.run(made_load(server))) == [201] * 20
 
-    def test_of_whoever_began_a_load_is_noticed_later(self, clients):
+    def test_of_the_caller_does_not_disturb_the_next_load(self, clients):
         with answering(lambda n: CREATED) as server:
             clients.begin(made_load(server, count=None))
             assert statuses(clients.run(made_load(server))) == [201] * 20
 
 
-def test_a_source_that_ends_ends_the_load(clients):
+def test_a_load_ends_with_its_source(clients):
     deletes = Deletes('/v1/AUTH_test/c', FlatNames(7))
     outcome, server = run(
         clients, lambda n: CREATED, source=deletes, count=None, seconds=60
@@ -381,7 +385,7 @@ def test_a_mix_deletes_what_was_written(clients):
     assert summarize(outcome).by_operation['DELETE']['admitted'] > 10
 
 
-def test_the_times_of_an_operation_follow_each_other(clients):
+def test_the_times_of_an_operation_are_in_order(clients):
     outcome, _ = run(clients, lambda n: CREATED)
     for each in outcome.samples:
         assert each.start < each.sent < each.first_byte < each.end
@@ -413,19 +417,19 @@ class TestLargeBodies:
 
 
 class TestTls:
-    def test_of_a_server_that_is_trusted(self, certificate, tls, monkeypatch):
+    def test_works_with_a_trusted_server(self, certificate, tls, monkeypatch):
         monkeypatch.setenv('SSL_CERT_FILE', str(certificate))
         with answering(lambda n: CREATED, tls) as server, Clients(1) as own:
             assert statuses(own.run(made_load(server))) == [201] * 20
 
-    def test_of_a_server_that_is_not_is_an_error(self, clients, tls):
+    def test_with_an_untrusted_server_is_an_error(self, clients, tls):
         with (
             answering(lambda n: CREATED, tls) as server,
             pytest.raises(BenchError, match='is not trusted .* --insecure'),
         ):
             clients.run(made_load(server))
 
-    def test_of_any_server_may_be_trusted(self, clients, tls):
+    def test_can_be_used_without_trust(self, clients, tls):
         with answering(lambda n: CREATED, tls) as server:
             outcome = clients.run(made_load(server, insecure=True))
         assert statuses(outcome) == [201] * 20
@@ -440,7 +444,7 @@ class TestTls:
             outcome = clients.run(made_load(server, insecure=True))
         assert statuses(outcome) == [201] * 20
 
-    def test_has_room_for_large_bodies(self, clients, tls):
+    def test_carries_large_bodies(self, clients, tls):
         size = 10_000_001
         head = b'HTTP/1.1 201 Created\r\nContent-Length: %d\r\n\r\n' % size
         with answering(lambda n: head + b'x' * size, tls) as server:

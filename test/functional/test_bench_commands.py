@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kinds of work and comparisons, with loads of part of a second.
+"""Kinds of work and comparisons, with short loads.
 
-Most are done on the cluster of the tests, as on a cluster of somebody; what
-they measure is not judged.
+Most run on the tests' cluster as if it were a user's own; their figures are
+not judged.
 """
 
 import signal
@@ -25,7 +25,7 @@ from test.functional.conftest import USER, unique
 SHORT = ('-t', '4', '--count', '40', '--shards', '0,2')
 OBJECTS = ('--objects', '20', '-b', '1K')
 
-#: What each kind of work takes to be short.
+#: Options that keep each kind of work short.
 WORKS = {
     'write': (*SHORT, '-b', '1-4K'),
     'read': (*SHORT, *OBJECTS),
@@ -39,7 +39,7 @@ WORKS = {
 
 @pytest.fixture(scope='session')
 def access(cluster) -> tuple[str, ...]:
-    """The options that lead to the cluster of the tests."""
+    """Options that give access to the tests' cluster."""
     return (
         *('-A', cluster.auth_url),
         *('-U', USER, '-K', cluster.users[USER]),
@@ -48,7 +48,7 @@ def access(cluster) -> tuple[str, ...]:
 
 @pytest.fixture
 def listed(client):
-    """The names of containers that begin with a word."""
+    """Return a function that lists the containers with a prefix."""
 
     def listed(prefix: str) -> list[str]:
         return client.listing(prefix=prefix).names()
@@ -81,13 +81,13 @@ def test_work_is_measured_on_each_container_and_cleaned_up(
     assert all(run['summary']['errors'] == {} for run in runs)
     assert len(csv_rows(tmp_path, f'workload-{work}')) == len(runs)
     assert f'{work}: clients 4' in ran.output
-    # the servers of a cluster elsewhere cannot be looked at
+    # the servers of a remote cluster cannot be measured
     assert {run['processor_ms'] for run in runs} == {None}
     assert 'processor' not in ran.output
     assert listed(name) == []
 
 
-def test_others_write_into_a_container_that_is_listed(
+def test_a_container_can_be_written_to_while_it_is_listed(
     access, client, tmp_path
 ):
     name = unique('bench')
@@ -131,7 +131,7 @@ def test_a_comparison_has_ratios_of_each_round(tmp_path):
     for run in runs:
         done = run['summary']['done']
         assert run['rows_listed'] == pytest.approx(50 * done)
-        # of at least a proxy and a container server, which are not idle
+        # of at least a proxy and a container server
         assert 1 < run['processor_ms'] < 2000
     rows = csv_rows(tmp_path, 'compare-list-tiny')
     assert [float(row['processor_ms']) for row in rows] == [
@@ -143,7 +143,7 @@ def test_a_comparison_has_ratios_of_each_round(tmp_path):
     assert 'native, 2 ranges' in ran.stdout
 
 
-def test_settings_are_those_of_the_cluster(cluster, tmp_path):
+def test_settings_are_applied_to_the_cluster(cluster, tmp_path):
     with own_cluster_is(cluster):
         ran = run_here(
             *('compare', 'head-container', '--seconds', '1', '--rows', '90'),
@@ -159,9 +159,7 @@ def test_settings_are_those_of_the_cluster(cluster, tmp_path):
     assert sharded['processor_ms'] > plain['processor_ms']
 
 
-def test_containers_are_left_for_whoever_wants_them(
-    access, listed, client, tmp_path
-):
+def test_no_cleanup_leaves_the_containers(access, listed, client, tmp_path):
     name = unique('left')
     ran = run_here(
         *('write', '-t', '2', '--count', '5', '--shards', '2', *access),
@@ -207,7 +205,7 @@ def test_progress_is_shown_on_a_terminal(access, tmp_path):
     assert '0:00:0' in shown
 
 
-def test_environment_alone_leads_to_no_cluster(cluster, listed, tmp_path):
+def test_variables_alone_do_not_select_a_cluster(cluster, listed, tmp_path):
     with own_cluster_is(cluster):
         ran = run_here(
             *('write', '-t', '2', '--count', '2', '--shards', '0'),
@@ -228,7 +226,7 @@ def assert_fails_with(ran, message: str) -> None:
     assert message in ran.stderr
 
 
-def test_refused_access_is_told_in_a_line(cluster, tmp_path):
+def test_refused_access_is_reported_in_one_line(cluster, tmp_path):
     ran = run_here(
         *('write', '-A', cluster.auth_url, '--output', str(tmp_path)),
         ST_USER=USER,
@@ -237,7 +235,7 @@ def test_refused_access_is_told_in_a_line(cluster, tmp_path):
     assert_fails_with(ran, f"refuses the user '{USER}' (401)")
 
 
-def test_a_refused_token_is_told_in_a_line(cluster, tmp_path):
+def test_a_refused_token_is_reported_in_one_line(cluster, tmp_path):
     ran = run_here(
         *('write', '--os-storage-url', cluster.storage_url),
         *('--os-auth-token', 'AUTH_old', '--output', str(tmp_path)),
@@ -245,7 +243,7 @@ def test_a_refused_token_is_told_in_a_line(cluster, tmp_path):
     assert_fails_with(ran, 'refuses the token (401)')
 
 
-def test_a_cluster_that_is_away_is_told_and_takes_no_memcached_here(tmp_path):
+def test_an_unreachable_cluster_is_reported_without_a_memcached(tmp_path):
     ran = run_here(
         *('write', '-A', 'http://127.0.0.1:9/auth/v1.0'),
         *('-U', USER, '-K', 'any', '--output', str(tmp_path)),
@@ -254,7 +252,7 @@ def test_a_cluster_that_is_away_is_told_and_takes_no_memcached_here(tmp_path):
     assert_fails_with(ran, 'Connection refused')
 
 
-def test_a_load_of_which_all_failed_is_shown_and_is_a_failure(
+def test_a_load_that_failed_entirely_is_shown_and_is_a_failure(
     access, listed, tmp_path
 ):
     name = unique('bench')
@@ -278,7 +276,7 @@ def test_a_container_in_use_is_left_alone(access, client, plain, tmp_path):
     assert client.get(plain, 'mine').body == b'mine'
 
 
-def test_a_container_is_no_account(cluster, client, plain, tmp_path):
+def test_the_url_of_a_container_is_refused(cluster, client, plain, tmp_path):
     token = Account.of_cluster(cluster).token
     ran = run_here(
         *('write', '--shards', '0', '--output', str(tmp_path)),
@@ -298,7 +296,7 @@ def test_a_container_is_no_account(cluster, client, plain, tmp_path):
         (('-K', 'a\nb'), 'no header of HTTP takes'),
     ],
 )
-def test_what_cannot_be_listed_is_told_in_a_line(
+def test_options_out_of_bounds_are_reported_in_one_line(
     access, arguments, message, tmp_path
 ):
     ran = run_here(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scenarios of the filter's own cost, in tiny; nothing is judged."""
+"""Tiny runs of the scenarios of the filter's own cost; nothing is judged."""
 
 import functools
 
@@ -12,7 +12,7 @@ from test.functional.benching import (
     run_here,
 )
 
-#: Of each: what makes it tiny, and how many rows that are.
+#: For each scenario, options that make it tiny, and its number of rows.
 SCENARIOS = {
     'filter-cost': (
         ('--shards', '2', '--requests', '200', '--rounds', '1'),
@@ -35,7 +35,10 @@ SCENARIOS = {
 
 @pytest.fixture(scope='module')
 def measured(cluster, tmp_path_factory):
-    """Runs a scenario, once: ``(what it printed, its figures, its CSV)``."""
+    """Return a function that runs a scenario, once for each name.
+
+    It returns the scenario's output, its figures and the rows of its CSV.
+    """
 
     @functools.cache
     def measured(name):
@@ -60,14 +63,14 @@ def test_a_scenario_is_measured(name, measured):
     assert 'N = 2' in printed
 
 
-def test_a_page_takes_processor_time_of_both_servers(measured):
+def test_a_page_takes_processor_time_on_both_servers(measured):
     _, figures, _ = measured('listing-cost')
     for row in figures['rows']:
         assert row['proxy_us'] > 0
         assert row['container_us'] > 0
 
 
-def test_each_write_that_is_counted_asks_memcached(measured):
+def test_each_counted_write_asks_memcached(measured):
     _, figures, _ = measured('filter-cost')
     asked = [
         sum(each['operations'].values()) / each['requests']
@@ -78,7 +81,7 @@ def test_each_write_that_is_counted_asks_memcached(measured):
     assert min(asked) >= 1
 
 
-def test_shards_are_asked_by_listings_only(measured):
+def test_only_listings_read_the_shards(measured):
     _, figures, _ = measured('filter-cost')
     plain, sharded = (
         {

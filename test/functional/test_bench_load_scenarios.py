@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scenarios that are loads on a cluster, in tiny; nothing is judged."""
+"""Tiny runs of the scenarios with loads on a cluster; nothing is judged."""
 
 import pytest
 
@@ -13,21 +13,21 @@ from test.functional.benching import (
 TINY = ('--rounds', '1', '--seconds', '0.3', '--shards', '2')
 TINY += ('--processes', '1')
 
-#: Of each: what makes it tiny, and how many loads that are.
+#: For each scenario, options that make it tiny, and its number of loads.
 SCENARIOS = {
     'object-size': (
         (*TINY, '-t', '2', '-b', '4K,2M'),
         2 * 2,
     ),
     'concurrency': ((*TINY, '-t', '2', '-b', '2M'), 2 * 2),
-    # from a plain disk, too
+    # a plain disk is measured, too
     'log-serving': (
         (*TINY, '-t', '2', '--objects', '1,3', '-b', '100K'),
         2 * 3,
     ),
     'listing-fairness': (
         (*TINY, '-t', '2', '--rate', '20', '--rows', '200', '--page', '50,7'),
-        # for each page: while nobody lists, while each container is listed
+        # for each page size: without a listing, and while each is listed
         2 * (1 + 2 * 2),
     ),
     'small-objects': ((*TINY, '-t', '2', '--objects', '20'), 2 * 2),
@@ -81,7 +81,7 @@ def test_changes_of_layout_are_measured_beside_swifts_sharder(
     assert 'Latency over time' in (tmp_path / 'report.html').read_text()
 
 
-def test_all_scenarios_are_listed_with_a_line_each():
+def test_help_lists_every_scenario():
     ran = run_here('scenario', '--help')
     for name in (*SCENARIOS, 'container-growth', 'reshard', 'all'):
         assert f'\n  {name} ' in ran.output

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Replicas that a device is emptied of come back."""
+"""Replicas come back to a device that was emptied."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def site():
         yield site
 
 
-def test_a_device_that_was_emptied_is_made_whole(site):
+def test_an_emptied_device_gets_its_replicas_back(site):
     container = site.make(KIND)
     site.fill(container, KIND, FlatNames(ROWS))
     place = site.cluster, site.account.name, container

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows put into container databases: as uploads leave them, and Swift's."""
+"""Rows that the benchmark writes directly into container databases."""
 
 import signal
 import time
@@ -49,7 +49,7 @@ def kind(request):
 
 @pytest.fixture(params=KINDS)
 def uploaded_and_preloaded(request, client, cluster) -> tuple[str, str]:
-    """Two containers of a kind, one with objects and one with rows only."""
+    """Two containers of one kind, one with objects and one with rows only."""
     kind, make = KINDS[request.param]
     uploaded, preloaded = make(client), make(client)
     for name in NAMES:
@@ -63,7 +63,7 @@ def make(client, kind) -> str:
 
 
 def rows_of(database) -> list[tuple]:
-    """``(name, timestamp)`` of every row."""
+    """Return the name and the timestamp of every row."""
     with connected(database) as connection:
         return connection.execute(
             'SELECT name, created_at FROM object ORDER BY name'
@@ -75,7 +75,7 @@ def without_times(rows) -> list[dict]:
 
 
 class TestPreloaded:
-    def test_statistics_are_those_of_uploads(
+    def test_containers_have_the_statistics_of_uploads(
         self, client, uploaded_and_preloaded
     ):
         one, other = (client.head(each) for each in uploaded_and_preloaded)
@@ -86,7 +86,7 @@ class TestPreloaded:
     @pytest.mark.parametrize(
         'query', ['format=json', 'format=json&delimiter=/', 'marker=d/1', '']
     )
-    def test_listings_are_those_of_uploads(
+    def test_containers_are_listed_as_after_uploads(
         self, client, uploaded_and_preloaded, query
     ):
         one, other = (
@@ -98,7 +98,9 @@ class TestPreloaded:
         else:
             assert other.body == one.body
 
-    def test_more_rows_and_uploads_follow(self, client, cluster, kind):
+    def test_containers_take_more_rows_and_uploads(
+        self, client, cluster, kind
+    ):
         container = make(client, kind)
         account = client.account
         preload(cluster, account, container, kind, FlatNames(20))
@@ -113,7 +115,9 @@ class TestPreloaded:
         head = client.head(container)
         assert head.headers['x-container-object-count'] == '50'
 
-    def test_checksums_are_those_of_their_rows(self, client, cluster, kind):
+    def test_databases_have_the_checksums_of_their_rows(
+        self, client, cluster, kind
+    ):
         container = make(client, kind)
         preload(cluster, client.account, container, kind, FlatNames(100))
         for part in parts(cluster, client.account, container, kind):
@@ -123,7 +127,7 @@ class TestPreloaded:
                 assert content(database).rows == len(rows)
                 assert int(content(database).checksum, 16) == int(expected, 16)
 
-    def test_shards_hold_what_placement_says(self, client, cluster):
+    def test_shards_hold_the_rows_that_belong_there(self, client, cluster):
         container = make_sharded(client)
         kind = sharded(SHARDS)
         preload(cluster, client.account, container, kind, FlatNames(200))
@@ -139,7 +143,7 @@ class TestPreloaded:
         (root,) = databases(cluster, *found[-1][:2])
         assert rows_of(root) == []
 
-    def test_a_containers_policy_is_that_of_its_rows(self, client, cluster):
+    def test_rows_have_the_policy_of_their_container(self, client, cluster):
         container = make_plain(client, X_Storage_Policy='Policy-1')
         preload(cluster, client.account, container, PLAIN, NAMES)
         (database,) = databases(cluster, client.account, container)
@@ -151,11 +155,11 @@ class TestPreloaded:
         assert policies == [(1,)]
         assert counts == [(1, len(NAMES), len(NAMES))]
 
-    def test_a_container_that_is_not_there_is_told(self, client, cluster):
+    def test_containers_must_exist(self, client, cluster):
         with pytest.raises(BenchError, match='lacks a database'):
             preload(cluster, client.account, 'nowhere', PLAIN, NAMES)
 
-    def test_swifts_auditor_finds_nothing_amiss(
+    def test_containers_pass_swifts_auditor(
         self, client, cluster, uploaded_and_preloaded
     ):
         _, preloaded = uploaded_and_preloaded
@@ -168,7 +172,7 @@ class TestPreloaded:
 
 @pytest.fixture(scope='module')
 def split(login, cluster) -> str:
-    """A container of 3 ranges, and rows put there afterwards."""
+    """A container of 3 ranges that got its rows afterwards."""
     client = login(USER)
     names, account = TreeNames(3, 20), client.account
     container = make_plain(client)
@@ -181,7 +185,7 @@ def split(login, cluster) -> str:
 
 
 class TestNative:
-    def test_lists_and_counts_all_in_ranges_of_one_size(
+    def test_lists_and_counts_all_in_ranges_of_equal_size(
         self, client, cluster, split
     ):
         assert client.get(split).text.split() == list(TreeNames(3, 20))
@@ -213,7 +217,7 @@ class TestNative:
         assert counts == [5, 5, 1]
         assert client.get(container).text.split() == list(names)
 
-    def test_a_database_without_rows_has_no_ranges_to_find(
+    def test_no_ranges_are_found_in_a_database_without_rows(
         self, client, cluster
     ):
         root = root_database(cluster, client.account, make_plain(client))
@@ -240,13 +244,13 @@ class TestParts:
         with pytest.raises(BenchError, match=f'{container} is not sharded'):
             parts(cluster, client.account, container, sharded(4))
 
-    def test_another_number_of_shards_is_told(self, client, cluster):
+    def test_another_number_of_shards_is_an_error(self, client, cluster):
         container = make_sharded(client, 2)
         with pytest.raises(BenchError, match='has 2 shards and not 4'):
             parts(cluster, client.account, container, sharded(4))
 
 
-def test_shards_files_are_filled_in_steps_and_nobody_sees_their_rows(
+def test_staggering_fills_pending_files_with_rows_that_no_client_sees(
     client, cluster
 ):
     container = make_sharded(client)
@@ -264,7 +268,7 @@ def test_shards_files_are_filled_in_steps_and_nobody_sees_their_rows(
     assert client.get(container).text.split() == ['o']
 
 
-def test_a_database_that_cannot_be_read_is_told_in_a_line(tmp_path):
+def test_an_unreadable_database_is_an_error(tmp_path):
     path = tmp_path / 'no.db'
     with pytest.raises(BenchError, match='cannot be used: unable to open'):
         content(path)
@@ -279,7 +283,7 @@ def test_the_benchmarks_own_account_is_that_of_the_default_user(cluster):
 
 @pytest.fixture
 def soon_interrupted():
-    """Somebody ends the command while a test goes on."""
+    """Interrupt the command after two seconds."""
 
     def interrupt(number, frame):
         raise Interrupted(number)
@@ -291,7 +295,7 @@ def soon_interrupted():
     signal.signal(signal.SIGALRM, before)
 
 
-def test_nobody_waits_for_rows_after_an_interruption(soon_interrupted):
+def test_an_interruption_does_not_wait_for_rows(soon_interrupted):
     began = time.monotonic()
     with pytest.raises(Interrupted):
         module._in_parallel([partial(time.sleep, 300)] * 2)

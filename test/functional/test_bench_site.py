@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sites: the benchmark's own cluster, and others, which it treats as such."""
+"""Sites: the benchmark's own cluster, and remote clusters."""
 
 import socket
 import threading
@@ -39,7 +39,7 @@ def own(clients):
 
 @pytest.fixture
 def remote(cluster, clients):
-    """A cluster of somebody else, and a place there."""
+    """The tests' cluster as a remote site."""
     site = remote_site(auth_of(cluster), runner(clients), unique('bench'))
     yield site
     site.cleanup()
@@ -68,9 +68,9 @@ def told_in_a_line(*words: str):
         assert word in message
 
 
-def test_a_memcached_that_is_busy_is_waited_for(own):
+def test_a_busy_memcached_is_waited_for(own):
     own.cluster.pause('memcached')
-    # longer than Swift waits by default, in three goes
+    # longer than Swift waits by default, in three attempts
     timer = threading.Timer(7, own.cluster.resume, ('memcached',))
     timer.start()
     try:
@@ -85,7 +85,7 @@ def marker_of(request) -> str:
 
 
 def listed(site, request) -> list[str]:
-    """The names that a request for a listing is answered."""
+    """Send a request for a listing; return the names."""
     url = f'{site.urls[0]}{request.target.decode()}'
     answer = requests.get(url, headers={'X-Auth-Token': site.account.token})
     return [row['name'] for row in answer.json()]
@@ -98,7 +98,7 @@ def kind(request):
 
 @pytest.fixture(scope='module', params=KINDS, ids=lambda kind: kind.label)
 def filled(request, own):
-    """A container that was filled with the names, and its kind."""
+    """A container filled with the names, and its kind."""
     container = own.make(request.param, NAMES)
     own.fill(container, request.param, NAMES)
     return container, request.param
@@ -110,23 +110,25 @@ class TestOwn:
         assert own.account.names(container) == list(NAMES)
         assert own.account.head(container).objects == len(NAMES)
 
-    def test_a_populated_one_does_and_can_be_removed(self, own, kind):
+    def test_a_populated_container_lists_all_and_can_be_removed(
+        self, own, kind
+    ):
         container = own.make(kind, NAMES)
         own.populate(container, NAMES, 5)
         assert own.account.names(container) == list(NAMES)
-        # the same again overwrites, and so needs no room
+        # the same names overwrite the objects, and so need no room
         own.populate(container, NAMES, 5)
         assert own.account.head(container).objects == len(NAMES)
         own.remove(container)
         assert own.account.head(container) is None
 
-    def test_it_can_be_filled_step_by_step(self, own):
+    def test_a_container_can_be_filled_step_by_step(self, own):
         container = own.make(PLAIN)
         own.fill(container, PLAIN, FlatNames(10))
         own.fill(container, PLAIN, FlatNames(30), first=10)
         assert own.account.head(container).objects == 30
 
-    def test_an_unordered_walk_ends_when_all_is_listed(self, own, filled):
+    def test_an_unordered_walk_lists_everything_and_ends(self, own, filled):
         container, _ = filled
         names = own.account.names(
             container, query_string='allow_unordered=true'
@@ -161,7 +163,7 @@ class TestOwn:
 
 
 class TestRemote:
-    def test_containers_are_made_populated_and_all_removed(self, remote):
+    def test_containers_are_created_populated_and_removed(self, remote):
         made = []
         for kind in (PLAIN, sharded(3)):
             container = remote.make(kind)
@@ -172,14 +174,14 @@ class TestRemote:
         remote.cleanup()
         assert [remote.account.head(each) for each in made] == [None, None]
 
-    def test_a_token_does_as_well(self, cluster, clients):
+    def test_a_token_gives_access_too(self, cluster, clients):
         token = Account(auth_of(cluster)).token
         auth = token_auth(cluster.storage_url, token)
         site = remote_site(auth, runner(clients), unique('bench'))
         site.make(PLAIN)
         site.cleanup()
 
-    def test_it_tells_the_version_of_swift(self, remote):
+    def test_has_the_version_of_swift(self, remote):
         assert remote.swift_version.startswith('2.')
 
     def test_a_policy_can_be_chosen(self, remote, client):
@@ -197,54 +199,54 @@ class TestRemote:
         remote.cleanup()
         assert client.get(container).text == 'precious\n'
 
-    def test_what_others_have_stays(self, remote, client):
+    def test_cleanup_leaves_other_containers(self, remote, client):
         theirs = make_plain(client)
         remote.make(PLAIN)
         remote.cleanup()
         assert client.head(theirs).status == 204
 
-    def test_no_more_shards_than_it_takes(self, remote):
+    def test_refuses_more_shards_than_allowed(self, remote):
         with told_in_a_line('up to 64 shards', 'client_max_shards'):
             remote.make(sharded(2000))
 
-    def test_no_native_sharding(self, remote):
+    def test_refuses_native_sharding(self, remote):
         with told_in_a_line('native sharding needs the temporary cluster'):
             remote.make(native(2))
 
-    def test_no_rows(self, remote):
+    def test_refuses_to_write_rows(self, remote):
         container = remote.make(PLAIN)
         with told_in_a_line('databases of the temporary cluster'):
             remote.fill(container, PLAIN, NAMES)
 
-    def test_no_policy_that_it_does_not_have(self, remote):
+    def test_refuses_an_unknown_policy(self, remote):
         with told_in_a_line('400', 'Invalid X-Storage-Policy'):
             remote.make(PLAIN, policy='gold')
 
 
-class TestNoWayIn:
+class TestAccess:
     def refused(self, auth, clients, *words):
         with told_in_a_line(*words):
             remote_site(auth, runner(clients))
 
-    def test_a_wrong_key(self, cluster, clients):
+    def test_with_a_wrong_key_is_refused(self, cluster, clients):
         auth = auth_of(cluster, key='wrong')
         self.refused(auth, clients, 'refuses the user', '401')
 
-    def test_a_url_of_something_else(self, cluster, clients):
+    def test_at_a_url_that_is_no_auth_url_is_refused(self, cluster, clients):
         auth = auth_of(cluster, authurl=f'{cluster.proxy_urls[0]}/info')
         self.refused(auth, clients, 'gave no token', 'auth v1')
 
-    def test_a_wrong_token(self, cluster, clients):
+    def test_with_a_wrong_token_is_refused(self, cluster, clients):
         auth = token_auth(cluster.storage_url, 'wrong')
         self.refused(auth, clients, 'refuses the token', '401')
 
-    def test_nobody_there(self, clients):
+    def test_to_a_port_without_a_server_is_refused(self, clients):
         with socket.socket() as unused:
             unused.bind(('127.0.0.1', 0))
             url = 'http://{}:{}/v1/AUTH_a'.format(*unused.getsockname())
             self.refused(token_auth(url, 't'), clients, 'Connection refused')
 
-    def test_no_such_host(self, clients):
+    def test_to_an_unknown_host_fails(self, clients):
         auth = token_auth('http://nobody.invalid/v1/AUTH_a', 't')
         self.refused(auth, clients, 'nobody.invalid', 'failed')
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""boto3 as it comes, on plain and sharded buckets: what it builds on S3.
+"""Unmodified boto3 on plain and sharded buckets: what it builds on S3.
 
-Paginators, presigned URLs, resources and waiters; and the answers to what
-Swift's S3 does not know.
+Paginators, presigned URLs, resources and waiters, and the answers to
+operations that Swift's S3 does not support.
 """
 
 import io
@@ -57,7 +57,7 @@ def resource(cluster):
 
 @pytest.fixture(scope='module', params=MAKERS)
 def filled(request, s3, login) -> str:
-    """A bucket with some objects, that no test changes."""
+    """A bucket with some objects, which no test changes."""
     bucket = MAKERS[request.param](login(USER))
     for name in NAMES:
         s3.put_object(Bucket=bucket, Key=name, Body=BODY)
@@ -96,7 +96,7 @@ class TestPages:
         [('list_objects', 'Marker'), ('list_objects_v2', 'StartAfter')],
     )
     @pytest.mark.parametrize('after', ['b/2', 'b/20', 'ü/1'])
-    def test_begin_behind_a_key(self, s3, filled, operation, start, after):
+    def test_begin_after_a_key(self, s3, filled, operation, start, after):
         params = {'Bucket': filled, start: after}
         pages = pages_of(s3, operation, 2, **params)
         found = [key for page in pages for key in keys_of(page)]
@@ -115,7 +115,7 @@ class TestPages:
 
 @pytest.fixture(scope='module')
 def unordered(s3, login) -> str:
-    """A bucket whose owner lets listings have no order."""
+    """A bucket whose owner allows unordered listings."""
     owner = login(USER)
     bucket = make_sharded(owner)
     for name in NAMES:
@@ -134,7 +134,7 @@ class TestUnorderedBucket:
         found = [key for page in pages for key in keys_of(page)]
         assert found == self.BY_SHARD != NAMES
 
-    def test_can_be_made_by_its_owner_with_s3_alone(self, cluster, client):
+    def test_can_be_created_with_s3_alone(self, cluster, client):
         own = s3_client(cluster)
 
         def add_headers(params, **_kwargs) -> None:
@@ -207,14 +207,14 @@ class TestRead:
             ('bytes=8-99', b'89', 'bytes 8-9/10'),
         ],
     )
-    def test_of_a_range(self, s3, filled, asked, got, shown):
+    def test_of_a_range_gets_the_range(self, s3, filled, asked, got, shown):
         where = {'Bucket': filled, 'Key': 'ü/☃', 'Range': asked}
         answer = s3.get_object(**where)
         assert answer['Body'].read() == got
         assert answer['ContentRange'] == shown
         assert s3.head_object(**where)['ContentLength'] == len(got)
 
-    def test_of_a_range_that_is_not_there(self, s3, filled):
+    def test_of_a_range_beyond_the_end_is_refused(self, s3, filled):
         with pytest.raises(ClientError) as error:
             s3.get_object(Bucket=filled, Key='a', Range='bytes=10-')
         assert code_of(error) == 'InvalidRange'
@@ -229,7 +229,9 @@ class TestRead:
         ],
         ids='-'.join,
     )
-    def test_under_a_condition_that_holds(self, s3, filled, condition):
+    def test_under_a_condition_that_holds_succeeds(
+        self, s3, filled, condition
+    ):
         where = {'Bucket': filled, 'Key': 'ü/☃'}
         assert s3.get_object(**where, **condition)['Body'].read() == BODY
         assert s3.head_object(**where, **condition)['ETag'] == BODY_ETAG
@@ -244,7 +246,7 @@ class TestRead:
         ],
     )
     @pytest.mark.parametrize('operation', ['get_object', 'head_object'])
-    def test_under_a_condition_that_fails(
+    def test_under_a_condition_that_fails_is_304_or_412(
         self, s3, filled, operation, condition, status
     ):
         with pytest.raises(ClientError) as error:
@@ -256,7 +258,7 @@ class TestRead:
 class TestPresignedUrl:
     @pytest.fixture(params=['s3', 's3v4'])
     def presigned(self, request, cluster, client):
-        """Signs an operation in both ways and has anybody ask."""
+        """Return a function that presigns a request for anybody to send."""
         signing = s3_client(cluster, signature_version=request.param)
         anybody = client.anonymous()
 
@@ -311,13 +313,13 @@ def twins(s3, login) -> Pair:
 
 
 def answer_of(s3, bucket, operation, **params) -> tuple[int, dict]:
-    """What an operation answers, without what differs anyway."""
+    """Return an answer without what differs between any two buckets."""
     try:
         answer = getattr(s3, operation)(Bucket=bucket, **params)
     except ClientError as error:
         answer = error.response
     status = answer.pop('ResponseMetadata')['HTTPStatusCode']
-    # what is no JSON is a date
+    # only dates are not JSON
     text = json.dumps(answer, default=lambda _: '*').replace(bucket, '*')
     return status, json.loads(TRANSACTION.sub(b'*', text.encode()))
 
@@ -326,7 +328,7 @@ TAGS = {'TagSet': [{'Key': 'colour', 'Value': 'blue'}]}
 
 
 class TestTwins:
-    """A plain and a sharded bucket answer alike, be it an error."""
+    """A plain and a sharded bucket answer alike, even with errors."""
 
     @pytest.mark.parametrize(
         'operation',
@@ -355,7 +357,7 @@ class TestTwins:
             'list_objects_v2',
         ],
     )
-    def test_answer_for_the_bucket_alike(self, s3, twins, operation):
+    def test_answer_requests_for_the_bucket_alike(self, s3, twins, operation):
         plain, sharded = (answer_of(s3, each, operation) for each in twins)
         assert sharded == plain
 
@@ -383,7 +385,9 @@ class TestTwins:
             ('upload_part', {'UploadId': 'nonsense', 'PartNumber': 1}),
         ],
     )
-    def test_answer_for_an_object_alike(self, s3, twins, operation, params):
+    def test_answer_requests_for_an_object_alike(
+        self, s3, twins, operation, params
+    ):
         plain, sharded = (
             answer_of(s3, each, operation, Key='o', **params) for each in twins
         )
@@ -425,7 +429,7 @@ class TestTwins:
 
 @pytest.fixture(scope='module')
 def sharding_by_rule(cluster):
-    """New buckets of some names are sharded meanwhile."""
+    """A rule that shards new buckets of some names."""
     cluster.reconfigure({'shardmw.shard_rules': 'AUTH_test/ruled-* = 4'})
     yield
     cluster.reconfigure({'shardmw.shard_rules': None})
@@ -445,7 +449,9 @@ class TestBucketShardedByRule:
         assert headers[SHARD_COUNT_HEADER.lower()] == '4'
         assert SHARD_COUNT_HEADER.lower() not in client.head(other).headers
 
-    def test_takes_parts_and_goes(self, s3, resource, client, ruled):
+    def test_takes_uploads_in_parts_and_can_be_deleted(
+        self, s3, resource, client, ruled
+    ):
         in_parts = TransferConfig(multipart_threshold=1)
         s3.upload_fileobj(io.BytesIO(BODY), ruled, 'o', Config=in_parts)
         headers = client.head(f'{ruled}+segments').headers

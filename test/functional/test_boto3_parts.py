@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""boto3 as it comes, on plain and sharded buckets: objects in parts."""
+"""Unmodified boto3 on plain and sharded buckets: objects in parts."""
 
 import io
 
@@ -51,13 +51,15 @@ class TestTransfer:
         s3.download_fileobj(holding_large, 'large', got, Config=IN_RANGES)
         assert got.getvalue() == LARGE
 
-    def test_of_a_part(self, s3, holding_large):
+    def test_of_one_part_gets_that_part(self, s3, holding_large):
         got = s3.get_object(Bucket=holding_large, Key='large', PartNumber=2)
         assert got['Body'].read() == SMALL
         assert got['PartsCount'] == 2
 
     @pytest.mark.parametrize('other', MAKERS.values(), ids=MAKERS)
-    def test_by_copies_of_parts(self, s3, client, holding_large, other):
+    def test_between_buckets_copies_parts(
+        self, s3, client, holding_large, other
+    ):
         bucket = other(client)
         source = {'Bucket': holding_large, 'Key': 'large'}
         s3.copy(source, bucket, 'copied', Config=IN_PARTS)
@@ -66,7 +68,7 @@ class TestTransfer:
         assert got['Metadata'] == {'colour': 'blue'}
         assert got['Body'].read() == LARGE
 
-    def test_of_files(self, s3, bucket, tmp_path):
+    def test_of_a_file_gets_it_back(self, s3, bucket, tmp_path):
         (tmp_path / 'sent').write_bytes(SMALL)
         s3.upload_file(tmp_path / 'sent', bucket, 'ü/☃')
         s3.download_file(bucket, 'ü/☃', tmp_path / 'got')
@@ -74,7 +76,7 @@ class TestTransfer:
 
 
 def start_upload(s3, bucket, key, *parts) -> dict:
-    """Upload parts of an object; returns what names the upload."""
+    """Upload parts of an object; return the parameters of the upload."""
     where = {'Bucket': bucket, 'Key': key}
     started = s3.create_multipart_upload(**where)
     where['UploadId'] = started['UploadId']
@@ -84,7 +86,7 @@ def start_upload(s3, bucket, key, *parts) -> dict:
 
 
 def complete(s3, upload, numbers) -> dict:
-    """Complete an upload of these of its parts."""
+    """Complete an upload with some of its parts."""
     rows = s3.list_parts(**upload)['Parts']
     etags = {row['PartNumber']: row['ETag'] for row in rows}
     parts = [{'PartNumber': n, 'ETag': etags.get(n, NO_ETAG)} for n in numbers]
@@ -95,13 +97,13 @@ def complete(s3, upload, numbers) -> dict:
 
 @pytest.fixture(scope='class', params=MAKERS)
 def busy(request, login) -> str:
-    """A bucket that ``uploads`` are under way to."""
+    """The bucket of the unfinished ``uploads``."""
     return MAKERS[request.param](login(USER))
 
 
 @pytest.fixture(scope='class')
 def uploads(s3, busy) -> dict[str, dict]:
-    """What names the uploads that are under way, by their keys."""
+    """The parameters of unfinished uploads, by their keys."""
     keys = ('a', 'b/1', 'b/2', 'ü')
     parts = (b'1', b'22', b'333')
     return {key: start_upload(s3, busy, key, *parts) for key in keys}
@@ -121,7 +123,7 @@ class TestParts:
         [({}, ['a', 'b/1', 'b/2', 'ü']), ({'Prefix': 'b/'}, ['b/1', 'b/2'])],
         ids=['all', 'prefix'],
     )
-    def test_under_way_are_listed_by_pages(
+    def test_have_unfinished_uploads_that_are_listed_by_pages(
         self, s3, busy, uploads, page_size, params, keys
     ):
         params = {'Bucket': busy, **params}
@@ -140,7 +142,9 @@ class TestParts:
             ([], 'MalformedXML'),
         ],
     )
-    def test_that_make_no_object(self, s3, uploads, numbers, code):
+    def test_that_do_not_make_an_object_are_refused(
+        self, s3, uploads, numbers, code
+    ):
         with pytest.raises(ClientError) as error:
             complete(s3, uploads['a'], numbers)
         assert code_of(error) == code
@@ -171,7 +175,7 @@ class TestParts:
         got = s3.get_object(Bucket=bucket, Key='o')
         assert got['Body'].read() == b'234'
 
-    def test_of_an_upload_that_is_aborted_are_gone(self, s3, client, bucket):
+    def test_of_an_aborted_upload_are_deleted(self, s3, client, bucket):
         upload = start_upload(s3, bucket, 'o', b'1', b'22')
         assert len(names_in(client, f'{bucket}+segments')) == 3
         s3.abort_multipart_upload(**upload)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""boto3 as it comes, on plain and sharded buckets with versions."""
+"""Unmodified boto3 on plain and sharded buckets with versions."""
 
 import boto3
 import pytest
@@ -40,7 +40,7 @@ def versioned(request, s3, client) -> str:
 
 
 def put_two(s3, bucket, key) -> list[str]:
-    """Store two versions; returns their ids, the older first."""
+    """Store two versions; return their ids, the older first."""
     answers = [
         s3.put_object(Bucket=bucket, Key=key, Body=body)
         for body in (FIRST, SECOND)
@@ -73,14 +73,14 @@ def filled_pair(s3, login) -> Pair:
 
 @pytest.fixture(params=Pair._fields)
 def filled(request, filled_pair) -> str:
-    """One of these buckets, once the plain and once the sharded one."""
+    """A bucket of ``filled_pair``, once the plain and once the sharded one."""
     return getattr(filled_pair, request.param)
 
 
 def rows_of(listing) -> list[dict]:
-    """The versions of a listing and its delete markers, in its order."""
+    """Return a listing's versions and delete markers, in its order."""
     rows = [*listing.get('Versions', []), *listing.get('DeleteMarkers', [])]
-    # the newest of a key first, and their ids are times
+    # by key, the newest first: version ids are times
     rows.sort(key=lambda row: row['VersionId'], reverse=True)
     rows.sort(key=lambda row: row['Key'])
     return rows
@@ -91,7 +91,7 @@ def identity_of(row) -> tuple[str, str]:
 
 
 def paged_by_own_markers(s3, page_size, **params) -> list[dict]:
-    """All rows, when each page goes on from the last row of the one before."""
+    """Return all rows of a walk whose markers are the pages' last rows."""
     rows = []
     is_truncated = True
     while is_truncated:
@@ -104,7 +104,7 @@ def paged_by_own_markers(s3, page_size, **params) -> list[dict]:
 
 
 def paged_by_boto3(s3, page_size, **params) -> list[list[tuple]]:
-    """Of each page that boto3 asks for, what is alike of any two buckets."""
+    """Return boto3's pages without what differs between any two buckets."""
     paginator = s3.get_paginator('list_object_versions')
     config = {'PageSize': page_size}
     pages = paginator.paginate(PaginationConfig=config, **params)
@@ -137,8 +137,8 @@ class TestListing:
         whole = s3.list_object_versions(Bucket=filled, **params)
         assert paged == rows_of(whole)
 
-    # Before 2.38 Swift names no version to go on from, so that boto3 does not
-    # get all: but what it gets is no less of a sharded bucket.
+    # Before 2.38, Swift does not return the version to go on from, so boto3
+    # misses rows: it must miss the same rows of both buckets.
     @pytest.mark.parametrize('page_size', [1, 2, 3])
     @pytest.mark.parametrize('params', [{}, {'Prefix': 'b/'}], ids=str)
     def test_has_the_pages_of_a_plain_bucket(
@@ -148,7 +148,7 @@ class TestListing:
         paged = paged_by_boto3(s3, page_size, Bucket=sharded, **params)
         assert paged == paged_by_boto3(s3, page_size, Bucket=plain, **params)
 
-    def test_by_delimiter(self, s3, filled):
+    def test_by_delimiter_has_common_prefixes(self, s3, filled):
         listing = s3.list_object_versions(Bucket=filled, Delimiter='/')
         assert prefixes_of(listing) == ['b/']
         found = {row['Key'] for row in listing['Versions']}
@@ -196,7 +196,7 @@ class TestVersion:
 
 
 class TestDelete:
-    def test_of_several_versions(self, s3, versioned, ids):
+    def test_of_several_versions_removes_them(self, s3, versioned, ids):
         named = [{'Key': 'o', 'VersionId': each} for each in ids]
         answer = s3.delete_objects(Bucket=versioned, Delete={'Objects': named})
         assert len(answer['Deleted']) == 2
@@ -210,7 +210,7 @@ class TestDelete:
         assert markers == ['o', 'ü']
         assert len(listing['Versions']) == 2
 
-    def test_of_all_versions_lets_the_bucket_go(
+    def test_of_all_versions_lets_the_bucket_be_deleted(
         self, s3, cluster, versioned, ids
     ):
         put_two(s3, versioned, 'ü/☃')
@@ -230,13 +230,13 @@ class TestSuspended:
         )
         return versioned
 
-    def test_keeps_what_there_is(self, s3, suspended, ids):
+    def test_keeps_existing_versions(self, s3, suspended, ids):
         answer = s3.get_bucket_versioning(Bucket=suspended)
         assert answer['Status'] == 'Suspended'
         rows = s3.list_object_versions(Bucket=suspended)['Versions']
         assert [row['VersionId'] for row in rows] == ids[::-1]
 
-    def test_keeps_one_version_more(self, s3, suspended, ids):
+    def test_keeps_one_more_version(self, s3, suspended, ids):
         for body in (b'333', b'4444'):
             s3.put_object(Bucket=suspended, Key='o', Body=body)
         rows = s3.list_object_versions(Bucket=suspended)['Versions']

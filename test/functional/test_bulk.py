@@ -27,7 +27,7 @@ def upload(client, container, archive, kind, name=None):
 
 
 def bulk_delete(client, lines, method='POST'):
-    """Delete the objects and containers of some quoted paths."""
+    """Bulk-delete objects and containers by their quoted paths."""
     return client.request(
         method,
         query='bulk-delete',
@@ -62,13 +62,13 @@ class TestUploadOfAnArchive:
         assert client.get(container, 'dir/sub/☃').body == b'snowman'
         assert client.get(container, 'empty').body == b''
 
-    def test_below_a_prefix(self, client, container):
+    def test_below_a_prefix_adds_the_prefix(self, client, container):
         archive = archive_of({'one': b'first'})
         answer = upload(client, container, archive, 'tar', 'some/dir')
         assert answer.json()['Number Files Created'] == 1
         assert client.listing(container).names() == ['some/dir/one']
 
-    def test_into_containers_that_it_names(self, client, pair):
+    def test_can_name_the_containers(self, client, pair):
         archive = archive_of(
             {f'{pair.plain}/o': b'plain', f'{pair.sharded}/o': b'sharded'}
         )
@@ -83,12 +83,14 @@ class TestUploadOfAnArchive:
         assert answer.json()['Number Files Created'] == len(FILES)
         assert client.listing(container).names() == sorted(FILES)
 
-    def test_that_is_none_is_refused(self, client, container):
+    def test_that_is_not_an_archive_is_refused(self, client, container):
         answer = upload(client, container, b'no archive', 'tar')
         assert answer.json()['Response Status'] == '400 Bad Request'
         assert client.listing(container).json() == []
 
-    def test_with_a_name_that_is_too_long(self, client, container):
+    def test_with_a_name_that_is_too_long_skips_that_file(
+        self, client, container
+    ):
         files = {'n' * 1025: b'long', 'short': b'short'}
         archive = archive_of(files)
         answer = upload(client, container, archive, 'tar')
@@ -97,7 +99,7 @@ class TestUploadOfAnArchive:
         assert error[1] == '400 Bad Request'
         assert client.listing(container).names() == ['short']
 
-    def test_of_a_stranger_makes_nothing(self, client, stranger, container):
+    def test_by_a_stranger_creates_nothing(self, client, stranger, container):
         answer = upload(stranger, container, archive_of(FILES), 'tar')
         assert answer.json()['Number Files Created'] == 0
         assert client.listing(container).json() == []
@@ -138,7 +140,7 @@ class TestBulkDelete:
         assert error == [f'/{filled}', '409 Conflict']
         assert client.get(filled, 'dir/one').body == b'first'
 
-    def test_across_containers(self, client):
+    def test_works_across_containers(self, client):
         one, two = make_plain(client), make_sharded(client)
         client.put(one, 'o')
         client.put(two, 'o')
@@ -147,17 +149,17 @@ class TestBulkDelete:
         assert client.listing(one).json() == []
         assert client.listing(two).json() == []
 
-    def test_counts_what_is_not_there(self, client, filled):
+    def test_counts_missing_names(self, client, filled):
         answer = bulk_delete(client, [f'/{filled}/missing', f'/{filled}/top'])
         assert answer.json()['Number Not Found'] == 1
         assert answer.json()['Number Deleted'] == 1
 
-    def test_of_a_stranger_deletes_nothing(self, client, stranger, filled):
+    def test_by_a_stranger_deletes_nothing(self, client, stranger, filled):
         answer = bulk_delete(stranger, [f'/{filled}/top'])
         assert answer.json()['Number Deleted'] == 0
         assert client.get(filled, 'top').body == b'top level'
 
-    def test_of_names_of_1024_bytes(self, client, container):
+    def test_takes_names_of_1024_bytes(self, client, container):
         client.put(container, 'n' * 1024, b'long')
         answer = bulk_delete(client, [f'/{container}/' + 'n' * 1024])
         assert answer.json()['Number Deleted'] == 1

@@ -45,7 +45,7 @@ def sides(tmp_path_factory) -> Iterator[tuple[Side, Side]]:
 
 
 def listed_figures(container: Container) -> list[tuple]:
-    """Return what all pairs list alike."""
+    """Return the columns of the listing that are equal in all pairs."""
     return [
         (row['name'], row['content_type'], row['bytes'], 'slo_etag' in row)
         for row in container.rows()
@@ -91,7 +91,7 @@ def change(pair: Pair) -> None:
 
 @pytest.fixture(scope='module')
 def filled(sides) -> dict[str, Pair]:
-    """One pair of each kind, with what was uploaded before the first pass."""
+    """One pair of each kind, filled before the first pass."""
     pairs = {kinds: make_pair(sides, kinds) for kinds in PAIRS}
     for pair in pairs.values():
         fill(pair)
@@ -130,13 +130,13 @@ class TestSync:
             'large': b'0123401234',
         }
 
-    def test_metadata_comes_along(self, pair):
+    def test_metadata_is_synced(self, pair):
         for container in pair:
             shown = container.ask('HEAD', 'metadata').headers
             assert shown['x-object-meta-colour'] == 'blue'
             assert shown['content-type'] == 'text/x-own'
 
-    def test_large_object_stays_one(self, pair):
+    def test_large_object_stays_a_large_object(self, pair):
         for container in pair:
             shown = container.ask('HEAD', 'large').headers
             assert shown['x-static-large-object'] == 'True'
@@ -145,7 +145,7 @@ class TestSync:
         for container, plain in zip(pair, changed[PAIRS[0]], strict=True):
             assert listed_figures(container) == listed_figures(plain)
 
-    def test_nothing_is_left_to_do(self, sides, pair):
+    def test_no_row_fails(self, sides, pair):
         assert errors(sides) == []
 
 
@@ -215,7 +215,7 @@ class TestSettings:
         lone.ask(method, headers=remove)
         assert shown(lone) == tuple({**SET, name: None}.values())
 
-    def test_are_for_owners(self, sides, lone, method):
+    def test_are_only_for_owners(self, sides, lone, method):
         stranger = sides[0].login('test:tester3')
         acl = json.dumps({'read-write': ['test:tester3']})
         owner = lone.side.client
@@ -232,7 +232,9 @@ class TestSettings:
             assert not [h for h in answer.headers if 'sync' in h]
 
     @pytest.mark.parametrize('to', INVALID)
-    def test_are_refused_as_by_swift(self, sides, lone, method, to):
+    def test_that_swift_refuses_are_refused_alike(
+        self, sides, lone, method, to
+    ):
         lone.ask('POST', headers=SET)
         plain = Container(sides[0], unique('plain'))
         plain.ask('PUT')
@@ -246,14 +248,14 @@ class TestSettings:
         assert shown(lone) == tuple(SET.values())
         assert 'x-container-meta-colour' not in lone.ask('HEAD').headers
 
-    def test_keep_object_versioning_off(self, lone, method):
+    def test_prevent_object_versioning(self, lone, method):
         lone.ask(method, headers=SET)
         headers = {'X-Versions-Enabled': 'true'}
         answer = lone.side.client.post(lone.name, headers=headers)
         assert answer.status == 400
         assert b'source of container syncing' in answer.body
 
-    def test_are_kept_off_by_object_versioning(self, lone, method):
+    def test_are_refused_with_object_versioning(self, lone, method):
         lone.ask('POST', headers={'X-Versions-Enabled': 'true'})
         answer = lone.side.client.request(method, lone.name, headers=SET)
         assert answer.status == 400
@@ -264,7 +266,7 @@ def removing(header: str) -> str:
     return header.replace('X-', 'X-Remove-')
 
 
-def test_settings_of_a_new_container_are_refused_as_by_swift(sides):
+def test_invalid_settings_of_a_new_container_are_refused_alike(sides):
     refusals = [
         refused_creation(
             sides[0], {**headers, 'X-Container-Sync-To': INVALID[0]}
@@ -303,7 +305,7 @@ def encrypted(encrypted_sides) -> dict[str, Pair]:
 
 
 @pytest.mark.parametrize('kinds', PAIRS)
-def test_encrypted_objects_are_sent_as_what_they_are(encrypted, kinds):
+def test_encrypted_objects_arrive_unchanged(encrypted, kinds):
     pair = encrypted[kinds]
     pair.assert_alike()
     bodies = {'o': b'from here', 'a/\u2603': b'from there'}
@@ -313,7 +315,7 @@ def test_encrypted_objects_are_sent_as_what_they_are(encrypted, kinds):
 
 
 class TestReceiving:
-    """Requests as the daemon of the other cluster sends them."""
+    """Requests that the other cluster's daemon sends."""
 
     @pytest.mark.parametrize('kind', KINDS)
     def test_with_another_key_is_refused(self, sides, kind):
@@ -340,7 +342,7 @@ class TestReceiving:
 
 @pytest.mark.parametrize('kind', KINDS)
 class TestSwitch:
-    """A container that has objects already gets settings."""
+    """A container that already has objects gets settings."""
 
     @pytest.fixture
     def target(self, sides) -> Container:

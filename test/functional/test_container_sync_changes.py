@@ -25,16 +25,16 @@ from test.functional.syncing import (
     two_clusters,
 )
 
-# Rows that return to a root are refused in every pass, which looks at one
-# after the other. A pass must have the time for all of them.
+# Rows that returned to a root are refused in every pass, one after the other.
+# A pass must have the time for all of them.
 CONTAINER_TIME = '20'
 
-# The daemons come back to a container within this time, or so many times the
-# longest pass that was seen.
+# The daemons revisit a container within this time, or within this many times
+# the longest pass so far.
 LEAST_SYNC_SECONDS = 5
 PASSES_TO_WAIT = 3
 
-#: Between two passes. What a pass costs is mainly the start of the daemon.
+#: The pause between two passes, most of which is the start of the daemon.
 PAUSE_SECONDS = 1
 
 SETTINGS = {
@@ -46,7 +46,7 @@ SETTINGS = {
 }
 SETTLE = ('--settle-seconds', '1')
 
-#: Clients work when a change begins.
+#: Clients are writing when a change begins.
 DESPITE = '--despite-backlog'
 
 OLD_NAMES = [f'old-{i}' for i in range(12)]
@@ -63,7 +63,7 @@ def sides(tmp_path_factory) -> Iterator[tuple[Side, Side]]:
 class Traffic:
     """Clients of both sides, one request at a time, and both daemons.
 
-    :ivar expected: the objects that there are when all is sent, by name
+    :ivar expected: the objects that both sides must have in the end, by name
     :ivar pass_seconds: the longest pass of a daemon, by side
     """
 
@@ -101,7 +101,7 @@ class Traffic:
         assert self._failures == []
 
     def check(self) -> None:
-        """Check that both sides have what the last writes have left."""
+        """Check that both sides have the results of the last writes."""
         sync(self.sides)
         print(*errors(self.sides), sep='\n')
         assert self.pair.here.bodies() == self.expected
@@ -131,9 +131,9 @@ class Traffic:
     ) -> int:
         """Return the status of a request for an object.
 
-        It is sent again if the only object server has failed it: Swift's
-        answers 503 if a daemon replaces a file that the request has found.
-        All that the servers have logged of it is printed.
+        Send it again if the only object server failed: Swift's answers 503 if
+        a daemon replaces a file that the request has found. Print the
+        servers' log lines of the failed request.
         """
         container = self.pair[to]
         client, cluster = container.side.client, container.side.cluster
@@ -156,14 +156,14 @@ class Traffic:
 
     @property
     def sync_seconds(self) -> str:
-        """Return how long the daemons may take to come back."""
+        """Return how long the daemons may take to revisit a container."""
         longest = max(self.pass_seconds.values())
         return str(max(LEAST_SYNC_SECONDS, PASSES_TO_WAIT * longest))
 
 
 @pytest.fixture
 def traffic(sides, kinds) -> Traffic:
-    """A pair of containers with objects that have been sent already."""
+    """A pair of containers whose objects have already been sent."""
     traffic = Traffic(sides, make_pair(sides, kinds))
     for i, name in enumerate(OLD_NAMES):
         traffic.put(name, name.encode(), i % 2)
@@ -172,7 +172,7 @@ def traffic(sides, kinds) -> Traffic:
 
 
 def reshard(traffic: Traffic, shards: int) -> None:
-    """Change the number of shards here."""
+    """Change the shard count of the container on this side."""
     here = traffic.pair.here
     admin = Admin(here.side.cluster)
     options = (*SETTLE, '--sync-seconds', traffic.sync_seconds, DESPITE)
@@ -188,7 +188,7 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(('kinds', 'shards'), CHANGES)
-def test_last_write_wins_whatever_moves(traffic, kinds, shards):
+def test_last_write_wins_during_a_change(traffic, kinds, shards):
     with traffic.running():
         reshard(traffic, shards)
         time.sleep(2)
@@ -198,7 +198,7 @@ def test_last_write_wins_whatever_moves(traffic, kinds, shards):
 
 
 @pytest.mark.parametrize('kinds', ['plain-to-plain'])
-def test_container_that_becomes_plain_again_goes_on(traffic):
+def test_container_that_becomes_plain_again_goes_on_syncing(traffic):
     with traffic.running():
         for shards in (4, 0):
             reshard(traffic, shards)
@@ -209,7 +209,7 @@ def test_container_that_becomes_plain_again_goes_on(traffic):
 
 
 @pytest.mark.parametrize('kinds', ['plain-to-sharded', 'sharded-to-plain'])
-def test_change_that_is_cancelled_loses_nothing(traffic):
+def test_cancelled_change_loses_nothing(traffic):
     here = traffic.pair.here
     admin, name = Admin(here.side.cluster), admin_name(here)
     never = ('--settle-seconds', '1000')
@@ -230,7 +230,7 @@ def test_change_that_is_cancelled_loses_nothing(traffic):
 
 
 def logged(cluster: Cluster, transaction: str) -> list[str]:
-    """Return what the servers have logged of a transaction."""
+    """Return the servers' log lines of a transaction."""
     return [
         line
         for server in cluster.servers
@@ -240,5 +240,5 @@ def logged(cluster: Cluster, transaction: str) -> list[str]:
 
 
 def admin_name(container: Container) -> str:
-    """Return what ``shardmw-admin`` calls a container."""
+    """Return a container's name for ``shardmw-admin``."""
     return f'{container.side.client.account}/{container.name}'

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a client asks of containers: creation, metadata, access, names.
+"""Requests for containers: creation, metadata, access, names.
 
-What remains of a creation or deletion that fails or dies is in
-test_lifecycle.
+Creations and deletions that fail or are killed are in test_lifecycle.
 """
 
 import pytest
@@ -39,7 +38,7 @@ class TestShardCount:
         assert answer.headers[SHOWN_COUNT] == str(SHARDS)
 
     @pytest.mark.parametrize('method', ['HEAD', 'GET'])
-    def test_is_not_shown_of_a_plain_container(self, client, plain, method):
+    def test_is_not_shown_for_a_plain_container(self, client, plain, method):
         assert SHOWN_COUNT not in client.request(method, plain).headers
 
     @pytest.mark.parametrize('count', NO_COUNTS, ids=lambda text: text[:9])
@@ -96,7 +95,7 @@ class TestShardCount:
         assert backing.shards(plain) == []
         assert SHOWN_COUNT not in client.head(plain).headers
 
-    def test_of_a_post_creates_nothing(self, client, backing):
+    def test_in_a_post_creates_nothing(self, client, backing):
         name = unique('missing')
         assert client.post(name, headers=COUNT).status == 404
         assert backing.shards(name) == []
@@ -107,11 +106,13 @@ class TestShardCount:
         no_count = {SHARD_COUNT_HEADER: 'x'}
         assert client.put(container, headers=no_count).status == 400
 
-    def test_of_a_stranger_is_403_whatever_it_is(self, stranger, container):
+    def test_of_a_stranger_is_403_whatever_the_count(
+        self, stranger, container
+    ):
         for headers in (COUNT, ANOTHER_COUNT, {SHARD_COUNT_HEADER: 'x'}):
             assert stranger.put(container, headers=headers).status == 403
 
-    def test_answer_to_a_creation_is_that_of_a_plain_container(self, client):
+    def test_does_not_change_the_answer_to_a_creation(self, client):
         plain = client.put(unique('new'))
         sharded = client.put(unique('new'), headers=COUNT)
         assert sharded.status == plain.status == 201
@@ -155,7 +156,7 @@ class TestShardCountOfAnObject:
 
 @pytest.fixture
 def admin(login, client) -> Client:
-    """A reseller admin, asking for the owner's account."""
+    """A reseller admin, sending requests for the owner's account."""
     return login(RESELLER_ADMIN).visiting(client)
 
 
@@ -170,14 +171,14 @@ RULES = {
 
 @pytest.fixture(scope='class')
 def old_pair(login) -> Pair:
-    """A plain and a sharded container from before there were rules."""
+    """A plain and a sharded container that are older than the rules."""
     owner = login(USER)
     return Pair(make_plain(owner), make_sharded(owner))
 
 
 @pytest.fixture(scope='class')
 def rules(cluster, old_pair):
-    """The operator says what new containers get."""
+    """The operator configures the shard counts of new containers."""
     cluster.reconfigure(RULES)
     yield
     cluster.reconfigure(dict.fromkeys(RULES))
@@ -185,7 +186,7 @@ def rules(cluster, old_pair):
 
 @pytest.mark.usefixtures('rules')
 class TestCountsByConfiguration:
-    """What new containers get when the client does not say."""
+    """The shard counts of new containers when the client gives none."""
 
     @pytest.mark.parametrize(
         ('prefix', 'count'),
@@ -216,7 +217,7 @@ class TestCountsByConfiguration:
         assert other.head(container).headers[SHOWN_COUNT] == '2'
 
     @pytest.mark.parametrize('prefix', ['no', 'near', 'default'])
-    def test_the_clients_count_comes_first(self, client, prefix):
+    def test_the_clients_count_takes_precedence(self, client, prefix):
         container = unique(prefix)
         assert client.put(container, headers=SEVEN).status == 201
         assert client.head(container).headers[SHOWN_COUNT] == '7'
@@ -265,7 +266,7 @@ class TestCountsByConfiguration:
 
 @pytest.fixture(scope='class')
 def no_clients_shards(cluster, old_pair):
-    """The operator lets clients shard no containers."""
+    """The operator does not let clients shard containers."""
     settings = {
         'shardmw.client_max_shards': '0',
         'shardmw.default_shards': '2',
@@ -284,7 +285,7 @@ class TestNoCountsOfClients:
             'X-Container-Shard-Count is not allowed in this cluster'
         )
 
-    def test_reseller_admin_may(self, admin):
+    def test_reseller_admin_may_ask_for_shards(self, admin):
         make_sharded(admin)
 
     def test_count_of_a_sharded_container_can_be_given_again(
@@ -301,7 +302,7 @@ class TestNoCountsOfClients:
 
 @pytest.fixture(scope='class')
 def no_shards(cluster, old_pair):
-    """The operator lets nobody shard containers, as in a rollout."""
+    """The operator lets nobody shard containers, as during a rollout."""
     settings = {'shardmw.max_shards': '0'}
     cluster.reconfigure(settings)
     yield
@@ -334,7 +335,7 @@ class TestNoShards:
         assert client.head(container).headers[SHOWN_COUNT] == str(SHARDS)
         assert client.delete(container, 'o').status == 204
 
-    def test_what_belongs_to_a_sharded_container_is_plain(
+    def test_segments_container_of_a_sharded_one_is_plain(
         self, client, old_pair
     ):
         segments = f'{old_pair.sharded}+segments'
@@ -369,8 +370,8 @@ class TestNames:
     @pytest.mark.parametrize(
         'stem',
         [
-            # The longest whose backing names can hold it, one that is too
-            # long for that, and the longest of all.
+            # The longest name that fits into backing names, a longer one,
+            # and the longest of all.
             *('x' * 224, 'x' * 225, 'x' * 243),
             # Swift counts characters, not bytes.
             *('\u2603' * 100, '\U0001f600' * 224, '\U0001f600' * 243),
@@ -379,7 +380,9 @@ class TestNames:
         ],
         ids=lambda stem: f'{stem[:4]}-{len(stem.encode())}',
     )
-    def test_container_of_the_name_lives_and_dies(self, client, backing, stem):
+    def test_container_can_be_created_used_and_deleted(
+        self, client, backing, stem
+    ):
         name = f'{stem}{unique("")}'
         assert client.put(name, headers=COUNT).status == 201
         assert client.put(name, 'a/o', b'body').status == 201
@@ -421,7 +424,7 @@ class TestNames:
             assert client.delete(container, container).status == 204
             assert client.delete(container).status == 204
 
-    def test_listing_that_ends_in_a_slash_is_the_containers(
+    def test_path_with_a_trailing_slash_is_the_containers(
         self, client, container
     ):
         client.put(container, 'o')
@@ -444,7 +447,7 @@ class TestMetadata:
         assert after['x-container-meta-colour'] == 'red'
 
     @pytest.mark.parametrize('method', ['PUT', 'POST'])
-    def test_that_is_not_named_stays(self, client, container, method):
+    def test_that_is_not_sent_stays(self, client, container, method):
         client.post(container, headers={'X-Container-Meta-Colour': 'red'})
         headers = {'X-Container-Meta-Size': 'large'}
         client.request(method, container, headers=headers)
@@ -552,12 +555,12 @@ def shared(lasting, login) -> str:
 
 class TestAccess:
     @pytest.mark.parametrize('method', ['HEAD', 'GET'])
-    def test_owner_sees_who_may(self, client, shared, method):
+    def test_owner_sees_acls_and_keys(self, client, shared, method):
         shown = client.request(method, shared).headers
         assert shown.keys() >= OWNERS_HEADERS
 
     @pytest.mark.parametrize('method', ['HEAD', 'GET'])
-    def test_reader_does_not_see_who_may(self, stranger, shared, method):
+    def test_reader_does_not_see_acls_and_keys(self, stranger, shared, method):
         answer = stranger.request(method, shared)
         assert answer.status == 204
         assert not answer.headers.keys() & OWNERS_HEADERS
@@ -567,12 +570,12 @@ class TestAccess:
         assert client.anonymous().request(method, shared).status == 401
 
     @pytest.mark.parametrize('method', ['HEAD', 'GET'])
-    def test_everybody_may_list_if_they_may(self, client, container, method):
+    def test_rlistings_lets_everybody_list(self, client, container, method):
         headers = {'X-Container-Read': '.r:*,.rlistings'}
         client.post(container, headers=headers)
         assert client.anonymous().request(method, container).status == 204
 
-    def test_listing_of_everybody_holds_all_objects(self, client, container):
+    def test_anonymous_listing_holds_all_objects(self, client, container):
         headers = {'X-Container-Read': '.r:*,.rlistings'}
         client.post(container, headers=headers)
         for i in range(9):
@@ -585,7 +588,9 @@ class TestAccess:
         assert stranger.listing(shared).body == client.listing(shared).body
         client.delete(shared, 'o')
 
-    def test_access_ends_when_it_is_taken(self, client, stranger, container):
+    def test_access_ends_when_the_acl_is_removed(
+        self, client, stranger, container
+    ):
         client.post(container, headers={'X-Container-Read': 'test:tester3'})
         assert stranger.get(container).status == 204
         client.post(container, headers={'X-Container-Read': ''})
@@ -604,14 +609,16 @@ class TestCrossOrigin:
         return container
 
     @pytest.mark.parametrize('name', [None, 'o'])
-    def test_page_of_the_origin_is_let_in(self, client, open_container, name):
+    def test_page_of_the_origin_is_allowed(self, client, open_container, name):
         client.put(open_container, 'o')
         answer = client.get(open_container, name, headers=self.HERE)
         allowed = answer.headers['access-control-allow-origin']
         assert allowed == self.HERE['Origin']
 
     @pytest.mark.parametrize('name', [None, 'o'])
-    def test_browser_may_ask_before(self, client, open_container, name):
+    def test_preflight_of_the_origin_is_allowed(
+        self, client, open_container, name
+    ):
         answer = client.request(
             'OPTIONS',
             open_container,
@@ -623,7 +630,9 @@ class TestCrossOrigin:
         assert allowed == self.HERE['Origin']
 
     @pytest.mark.parametrize('name', [None, 'o'])
-    def test_page_of_elsewhere_is_not(self, client, open_container, name):
+    def test_preflight_of_another_origin_is_401(
+        self, client, open_container, name
+    ):
         headers = {
             'Origin': 'http://elsewhere.example.com',
             'Access-Control-Request-Method': 'GET',
@@ -643,7 +652,7 @@ class TestDeletion:
         assert client.delete(container).status == 404
 
     @pytest.mark.parametrize('name', ['o', 'x' * 1024])
-    def test_of_what_holds_an_object_is_409(self, client, container, name):
+    def test_of_a_nonempty_container_is_409(self, client, container, name):
         client.put(container, name, b'body')
         assert client.delete(container).status == 409
         assert client.get(container, name).body == b'body'
@@ -666,7 +675,7 @@ class TestDeletion:
         assert client.request(method, container).status == 404
         assert client.put(container, 'o').status == 404
 
-    def test_of_what_was_emptied_is_done(self, client, container):
+    def test_of_an_emptied_container_succeeds(self, client, container):
         for i in range(9):
             client.put(container, f'o{i}')
         for i in range(9):

@@ -32,7 +32,7 @@ def shared(login, lasting):
     ids=['container', 'object', 'missing'],
 )
 def name(request):
-    """A container's own, or an object's name."""
+    """The name of an object, or None for the container itself."""
     return request.param
 
 
@@ -43,7 +43,7 @@ def preflight(client, container, name, origin, **headers):
 
 
 class TestPreflight:
-    def test_of_an_allowed_origin(self, client, shared, name):
+    def test_of_an_allowed_origin_succeeds(self, client, shared, name):
         answer = preflight(client, shared, name, ORIGIN)
         assert answer.status == 200
         headers = answer.headers
@@ -86,7 +86,7 @@ class TestRequest:
         assert 'etag' in exposed
         assert 'x-own' in exposed
 
-    def test_for_an_object_with_a_long_name(self, client, shared):
+    def test_for_an_object_with_a_long_name_succeeds(self, client, shared):
         got = client.anonymous().get(
             shared, 'n' * 1024, headers={'Origin': ORIGIN}
         )
@@ -96,7 +96,9 @@ class TestRequest:
     @pytest.mark.parametrize(
         ('method', 'status'), [('GET', 200), ('HEAD', 204)]
     )
-    def test_for_the_container(self, client, shared, method, status):
+    def test_for_the_container_shows_its_headers(
+        self, client, shared, method, status
+    ):
         got = client.anonymous().request(
             method, shared, headers={'Origin': ORIGIN}
         )
@@ -125,7 +127,7 @@ class TestRequest:
             == (plain['access-control-expose-headers'])
         )
 
-    def test_upload_of_an_allowed_origin(self, client, shared):
+    def test_to_upload_from_an_allowed_origin_succeeds(self, client, shared):
         answer = client.put(shared, 'new', BODY, headers={'Origin': ORIGIN})
         assert answer.status == 201
         assert answer.headers['access-control-allow-origin'] == ORIGIN
@@ -133,7 +135,7 @@ class TestRequest:
         assert answer.status == 204
         assert answer.headers['access-control-allow-origin'] == ORIGIN
 
-    def test_of_another_origin_is_not_allowed_to_be_seen(
+    def test_of_another_origin_gets_no_cors_headers(
         self, client, shared, name
     ):
         got = client.anonymous().get(shared, name, headers={'Origin': STRANGE})
@@ -143,7 +145,7 @@ class TestRequest:
         headers = client.anonymous().get(shared, name).headers
         assert [h for h in headers if h.startswith('access-control')] == []
 
-    def test_for_a_missing_object_may_be_seen(self, client, shared):
+    def test_for_a_missing_object_gets_cors_headers(self, client, shared):
         got = client.anonymous().get(
             shared, 'missing', headers={'Origin': ORIGIN}
         )

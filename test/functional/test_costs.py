@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one request costs, as doc/access.md has it.
+"""What one request costs, compared with doc/access.md.
 
-The formulas of the page are compared with what storage servers have logged.
-They have no filter, so each shard is a request. The cluster has one replica;
-for another number of them::
+The page's formulas are compared with the logs of storage servers. These have
+no filter, so each shard takes a request. The cluster has one replica; for
+another number of them::
 
     SHARDMW_COSTS_REPLICAS=3 pytest test/functional/test_costs.py
 """
@@ -39,11 +39,11 @@ from test.functional.test_hidden_account import KEY, form_of
 REPLICAS = int(os.environ.get('SHARDMW_COSTS_REPLICAS', '1'))
 WITHOUT_FILTER = {'shardmw-container.use': 'egg:swift#healthcheck'}
 
-#: A user of the same account, whom no ACL names. S3 asks for a user's account.
+#: A user whom no ACL names. For S3, it must be a user of the same account.
 NOBODY = STRANGER
 GRANTED = OTHER_OWNER
 
-#: The shards of the containers, 0 for the plain one.
+#: The shard counts of the containers, 0 for the plain one.
 COUNTS = (0, 4, 8)
 
 FILES = {'unpacked/1': b'1', 'unpacked/2': b'2', 'unpacked/3': b'3'}
@@ -51,7 +51,7 @@ NEWEST = {'X-Newest': 'true'}
 
 
 class Scene:
-    """Containers of several counts, and what is asked of them.
+    """Containers of several shard counts, and their clients.
 
     :ivar nobody: a client without rights
     :ivar granted: a client that may read and write by ACLs
@@ -67,12 +67,12 @@ class Scene:
             count: self._make(count, X_Versions_Enabled='true')
             for count in COUNTS
         }
-        #: Those whose listings may be old.
+        #: Containers whose listings may be old.
         self.old = {
             count: self._make(count, X_Container_Listing_Max_Age='3600')
             for count in COUNTS
         }
-        #: Clients of S3 by user.
+        #: S3 clients by user.
         self.s3 = {user: s3_client(cluster, user) for user in (USER, NOBODY)}
         make_plain(self.owners[0])
 
@@ -86,7 +86,7 @@ class Scene:
         self.owners = {0: login(GRANTED), 4: self.owner, 8: self.owner}
 
     def with_new(self, count: int) -> 'Scene':
-        """Return the same scene with a container that nobody has asked for."""
+        """Return a copy of the scene with a new container."""
         scene = copy_of(self)
         scene.containers = {count: self._make(count)}
         return scene
@@ -114,9 +114,9 @@ def scene(tmp_path_factory) -> Scene:
 
 
 def by(who: str, method: str, name: str | None = None, **kwargs):
-    """Return what sends a request to a container or an object.
+    """Return a function that sends a request to a container or an object.
 
-    :param who: an attribute of the scene
+    :param who: the attribute of the scene that is the client
     """
 
     def ask(scene: Scene, count: int) -> str:
@@ -163,7 +163,7 @@ def web(scene: Scene, count: int) -> str:
 
 
 def again(**kwargs):
-    """Return what asks for a page a second time; it may be old."""
+    """Return a function that gets a page twice; the second may be old."""
 
     def ask(scene: Scene, count: int) -> str:
         for _ in range(2):
@@ -197,7 +197,7 @@ def of_versions(method: str, **query: str):
 
 
 def temporary(method: str, key: str = KEY):
-    """Return what sends a request with a temporary URL for an object."""
+    """Return a function that sends a request with a temporary URL."""
 
     def ask(scene: Scene, count: int) -> str:
         container = scene.containers[count]
@@ -212,7 +212,7 @@ def temporary(method: str, key: str = KEY):
 
 
 def form(key: str = KEY):
-    """Return what sends a form with one file."""
+    """Return a function that sends a form with one file."""
 
     def ask(scene: Scene, count: int) -> str:
         anonymous = scene.owner.anonymous()
@@ -279,7 +279,7 @@ LISTING = {
     '&reverse=on&limit=5&versions=on&allow_unordered=true'
 }
 
-#: What somebody asks who may not, by the rows of the page.
+#: Denied requests, by the rows of the page.
 DENIED = {
     'GET, HEAD of the container': [
         by('nobody', 'GET'), by('nobody', 'HEAD'), by('nobody', 'GET', **COUNT)
@@ -403,7 +403,7 @@ def logged_in_again(scene):
 def test_a_denied_request_costs_the_same_with_empty_caches(
     scene, request_text
 ):
-    # Two deletions of a bulk delete may ask for the same at the same time.
+    # Two deletions of a bulk delete may look up the same at the same time.
     for _ in range(ATTEMPTS):
         found = with_empty_caches(scene, DENIED[request_text])
         if all(plain == sharded for plain, sharded in found):

@@ -19,13 +19,13 @@ ENDED_BY_SIGTERM = 128 + signal.SIGTERM
 
 @pytest.fixture
 def environment(tmp_path):
-    """Has the demo keep its cluster in the test's folder."""
+    """The environment of a demo whose cluster is in the test's folder."""
     return {**os.environ, 'TMPDIR': str(tmp_path), 'KEEP': ''}
 
 
 @pytest.fixture
 def heeded_sigint():
-    """Lets a child heed SIGINT, which background jobs are born ignoring."""
+    """Have a child react to SIGINT, which background jobs ignore."""
     previous = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, previous)
@@ -44,7 +44,7 @@ def run_demo(*arguments, **kwargs):
 
 
 def processes_of(folder: Path) -> list[int]:
-    """The living processes whose environment names a folder."""
+    """Return the running processes whose environment names a folder."""
     found = []
     for entry in Path('/proc').iterdir():
         try:
@@ -58,7 +58,7 @@ def processes_of(folder: Path) -> list[int]:
 
 @pytest.fixture(scope='module')
 def finished(tmp_path_factory):
-    """A demo that ran to its end, and the folder that it worked in."""
+    """The completed run of a demo, and its folder."""
     folder = tmp_path_factory.mktemp('demo')
     environment = {**os.environ, 'TMPDIR': str(folder), 'KEEP': ''}
     return run_demo('--objects', '200', env=environment), folder
@@ -94,7 +94,7 @@ def test_the_rate_of_the_plain_container_is_limited(finished):
     assert plain <= 21
 
 
-def test_all_shards_are_shown_with_what_they_hold(finished):
+def test_all_shards_are_shown_with_their_counts(finished):
     demo, _folder = finished
     table = demo.stdout.partition('container databases')[2]
     table = table.partition('A website')[0]
@@ -114,7 +114,7 @@ def test_nothing_is_left(finished):
     assert list(folder.iterdir()) == []
 
 
-def test_a_kept_cluster_is_up_and_can_be_removed_as_it_says(
+def test_a_kept_cluster_is_up_and_can_be_removed_as_printed(
     tmp_path, environment
 ):
     environment['KEEP'] = '1'
@@ -135,7 +135,7 @@ def test_a_kept_cluster_is_up_and_can_be_removed_as_it_says(
 @pytest.mark.parametrize(
     'number', [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name
 )
-def test_interrupted_it_leaves_nothing(tmp_path, environment, number):
+def test_an_interrupted_demo_leaves_nothing(tmp_path, environment, number):
     with subprocess.Popen(
         DEMO,
         env=environment,

@@ -20,7 +20,7 @@ NAMES = (
     '\U0001f600/a', 'long/' + 'x' * 1019,
 )  # fmt: skip
 
-#: The parameters of listings; those of one directory ask one shard.
+#: Parameters of listings; a listing of one directory reads one shard.
 LISTINGS = (
     {},
     {'delimiter': '/'},

@@ -43,7 +43,7 @@ def cluster(tmp_path_factory):
 
 @pytest.fixture(scope='module')
 def login(cluster):
-    """Logs the owner in."""
+    """Return a function that logs in the owner."""
 
     def logged_in(user: str = USER) -> Client:
         return Client.login(cluster.auth_url, user, cluster.users[user])
@@ -57,7 +57,7 @@ def container(request, client) -> str:
     return request.param(client)
 
 
-def test_a_page_that_was_kept_shows_the_etags_of_what_was_sent(client):
+def test_a_kept_page_shows_the_etags_of_the_plain_bodies(client):
     container = make_sharded(client, X_Container_Listing_Max_Age='3600')
     client.put(container, 'o', BODY)
     first, again = (client.listing(container) for _ in range(2))
@@ -74,7 +74,7 @@ class TestObject:
         assert answer.headers['etag'] == BODY_ETAG
         assert answer.headers['x-object-meta-a'] == 'b'
 
-    def test_has_ranges(self, client, container):
+    def test_can_be_read_by_range(self, client, container):
         client.put(container, 'o', BODY)
         answer = client.get(container, 'o', headers={'Range': 'bytes=30-40'})
         assert answer.status == 206
@@ -201,7 +201,7 @@ class TestListing:
         )
         assert sharded == plain
 
-    def test_has_the_etags_of_what_was_sent(self, client, twins):
+    def test_has_the_etags_of_the_plain_bodies(self, client, twins):
         rows = client.listing(twins.sharded, prefix='a/').json()
         assert [row['hash'] for row in rows] == [
             hashlib.md5(BODY[: row['bytes']]).hexdigest() for row in rows
@@ -212,7 +212,7 @@ class TestListing:
         anyhow = client.listing(twins.sharded, allow_unordered='true').json()
         assert sorted(anyhow, key=lambda row: row['name']) == rows
 
-    def test_of_versions_has_the_etags_of_what_was_sent(
+    def test_of_versions_has_the_etags_of_the_plain_bodies(
         self, client, container
     ):
         headers = {'X-Versions-Enabled': 'true'}
@@ -241,7 +241,7 @@ class TestStorage:
 
 @pytest.fixture(scope='module')
 def unfiltered(cluster, login) -> Client:
-    """The owner, by way of a proxy without shardmw."""
+    """The owner at a proxy without shardmw."""
     with running_unfiltered_proxy(cluster) as url:
         yield login().on(url)
 
@@ -270,8 +270,8 @@ class TestStrays:
 
 
 def test_a_sharded_container_answers_like_a_plain_one(client):
-    # A long name leaves some file systems no room for what encryption stores
-    # beside it.
+    # With a long name, some file systems have no room for what encryption
+    # stores beside it.
     run_state_machine_as_test(
         lambda: OnBoth(client, SHARDS, longest_name=200),
         settings=settings_for(3),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What clients and operators see while parts of a cluster are away.
+"""What clients and operators see while parts of a cluster are down.
 
-An answer is right or a 503, never wrong and never a part of it.
+An answer is complete and correct, or it is a 503.
 """
 
 import contextlib
@@ -30,19 +30,19 @@ from test.functional.conftest import (
 from test.functional.operating import wait_until
 from test.functional.unfiltered import running_unfiltered_proxy
 
-#: Slow nodes are given up soon.
+#: Requests to slow nodes time out soon.
 SHORT_TIMEOUTS = {
     'proxy-server.node_timeout': '3',
     'proxy-server.recoverable_node_timeout': '3',
 }
 
-#: What is back is used again at once.
+#: Servers are used again as soon as they are back.
 LASTING_TRUST = {
     'proxy-server.error_suppression_limit': '100000',
     'memcache.error_suppression_limit': '100000',
 }
 
-#: Tokens that need no memcached to be checked.
+#: Tokens that can be checked without memcached.
 LASTING_TOKENS = {
     'tempauth.fernet_key_any': 'c2hhcmRtdy1zYWlvLXRlc3RzLW9ubHktbm8tc2VjcmU=',
     'tempauth.active_fernet_key_id': 'any',
@@ -50,7 +50,7 @@ LASTING_TOKENS = {
 
 BODY = b'body'
 
-#: What could depend on which replica is asked is tried so often.
+#: Repetitions of what could depend on which replica is read.
 ROUNDS = range(4)
 
 METHODS = ['GET', 'HEAD', 'PUT', 'POST', 'DELETE']
@@ -65,7 +65,7 @@ UNREADABLE_RECORDS = {
 
 
 def with_count(shards: int) -> dict[str, str]:
-    """The headers of a create."""
+    """Return the headers that create a sharded container."""
     return {SHARD_COUNT_HEADER: str(shards)}
 
 
@@ -74,9 +74,9 @@ def login(cluster: Cluster) -> Client:
 
 
 class Logged:
-    """A client, and what a proxy's log says of its requests.
+    """A client, and the proxy's log lines of its requests.
 
-    :param client: asks the cluster's first proxy
+    :param client: a client of the cluster's first proxy
     """
 
     def __init__(self, cluster: Cluster, client: Client) -> None:
@@ -84,7 +84,7 @@ class Logged:
         self._client = client
 
     def request(self, *args, **kwargs) -> tuple[Answer, list[str]]:
-        """An answer, and the filter's lines in the log that came with it."""
+        """Send a request; return its answer and the filter's log lines."""
         start = self._log.stat().st_size
         answer = self._client.request(*args, **kwargs)
         written = self._log.read_bytes()[start:].decode()
@@ -94,7 +94,7 @@ class Logged:
 
 @pytest.fixture(scope='module')
 def small(tmp_path_factory):
-    """One of everything, to be stopped and started."""
+    """A cluster with one server of each kind, for tests that stop servers."""
     options = ClusterOptions(
         policies=2,
         settings={**SHORT_TIMEOUTS, **LASTING_TRUST, **LASTING_TOKENS},
@@ -112,7 +112,7 @@ def small_unfiltered(small):
 
 @pytest.fixture
 def client(small) -> Client:
-    """The owner, who has logged in while all was well."""
+    """The owner, who logs in before a server is stopped."""
     return login(small)
 
 
@@ -128,7 +128,7 @@ def backing(client, small_unfiltered) -> Backing:
 
 @pytest.fixture
 def stopped(small):
-    """Stops a server until the end of the test."""
+    """Return a function that stops a server until the end of the test."""
     names = []
 
     def stopped(name: str) -> None:
@@ -150,7 +150,7 @@ def stored(client) -> str:
 
 
 def assert_one_line(lines: list[str], *parts: str) -> None:
-    """Check that one line tells of the failed request, and what it says."""
+    """Check that one log line with some parts reports the failed request."""
     failures = [line for line in lines if '503 for' in line]
     assert len(failures) == 1, lines
     for part in parts:
@@ -163,7 +163,7 @@ def assert_one_line(lines: list[str], *parts: str) -> None:
     ids=['stopped', 'paused'],
 )
 def known(request, small) -> str:
-    """A container that the caches know, while its server is away.
+    """A container that the caches know, while its server is down.
 
     The server refuses connections, or does not answer.
     """
@@ -190,13 +190,13 @@ class TestWithoutContainerServer:
         answer = client.get(known, 'o')
         assert (answer.status, answer.body) == (200, BODY)
 
-    def test_a_missing_object_is_missing(self, client, known):
+    def test_a_missing_object_is_404(self, client, known):
         assert client.get(known, 'missing').status == 404
 
 
 class TestContainerServerThatComesBack:
     @pytest.mark.parametrize('method', ['PUT', 'DELETE'])
-    def test_containers_are_not_changed(
+    def test_failed_requests_change_no_container(
         self, client, small, stored, stopped, method
     ):
         stopped('container-1')
@@ -227,7 +227,7 @@ class TestContainerServerThatComesBack:
 
 @pytest.fixture(scope='class')
 def unknown(small) -> Pair:
-    """Containers that no cache knows, while their server is away."""
+    """Containers that no cache knows, while their server is down."""
     client = login(small)
     pair = Pair(make_plain(client), make_sharded(client))
     for container in pair:
@@ -263,7 +263,7 @@ class TestWithoutContainerServerAndCaches:
 
 @pytest.fixture(scope='class')
 def unreachable(small) -> str:
-    """A container whose object ``o`` is on a server that is away."""
+    """A container whose object ``o`` is on a server that is down."""
     client = login(small)
     container = make_sharded(client)
     assert client.put(container, 'o', BODY).status == 201
@@ -289,7 +289,7 @@ def test_an_upload_that_failed_changes_nothing(client, small, stored, stopped):
 
 
 class TestLostShard:
-    """A backing container is gone that should be there."""
+    """A backing container is missing."""
 
     @pytest.fixture
     def damaged(self, client, backing) -> str:
@@ -321,7 +321,7 @@ class TestLostShard:
         name = name_in_shard(0, SHARDS)
         assert client.get(damaged, name).body == BODY
 
-    def test_lets_uploads_pass_whose_quota_nobody_can_tell(
+    def test_lets_uploads_pass_if_quotas_cannot_be_checked(
         self, client, damaged
     ):
         headers = {'X-Container-Meta-Quota-Count': '10'}
@@ -376,7 +376,7 @@ class TestUnreadableRecord:
         assert client.head(unreadable, 'o').status == 200
 
 
-def test_an_unreadable_record_protects_what_there_is(
+def test_an_unreadable_record_protects_the_container(
     client, backing, small, small_unfiltered, stored
 ):
     readable = Layout(*backing.layout_ids(stored), SHARDS).to_record()
@@ -390,7 +390,7 @@ def test_an_unreadable_record_protects_what_there_is(
 
 
 class TestStaleInfo:
-    """memcached holds what a container was before it was made anew."""
+    """memcached holds a container's info from before it was recreated."""
 
     @pytest.fixture
     def now_sharded(self, small, client) -> str:
@@ -415,7 +415,7 @@ class TestStaleInfo:
 
     @pytest.fixture
     def now_of_more_shards(self, small, client) -> str:
-        """A container of more shards than the caches know of."""
+        """A container with more shards than the caches know of."""
         container = make_sharded(client, 1)
         with stale(small, client, container):
             assert client.delete(container).status == 204
@@ -426,7 +426,7 @@ class TestStaleInfo:
                 assert client.put(container, name, BODY).status == 201
         return container
 
-    def test_an_upload_into_one_of_another_policy_is_kept(
+    def test_an_upload_after_a_change_of_policy_is_kept(
         self, client, small, backing, sharded
     ):
         with stale(small, client, sharded):
@@ -441,7 +441,9 @@ class TestStaleInfo:
     def test_a_sharded_container_is_listed_whole(self, client, now_sharded):
         assert client.listing(now_sharded).names() == ['o']
 
-    def test_a_sharded_container_is_summed_up(self, client, now_sharded):
+    def test_a_head_of_a_sharded_container_shows_its_sums(
+        self, client, now_sharded
+    ):
         headers = client.head(now_sharded).headers
         assert headers['x-container-shard-count'] == str(SHARDS)
         assert headers['x-container-object-count'] == '1'
@@ -461,7 +463,9 @@ class TestStaleInfo:
         assert answer.names() == ['o']
         assert SHARD_COUNT_HEADER.lower() not in answer.headers
 
-    def test_a_plain_container_is_summed_up(self, client, now_plain):
+    def test_a_head_of_a_plain_container_shows_its_sums(
+        self, client, now_plain
+    ):
         headers = client.head(now_plain).headers
         assert SHARD_COUNT_HEADER.lower() not in headers
         assert headers['x-container-object-count'] == '1'
@@ -470,7 +474,9 @@ class TestStaleInfo:
         listing = client.listing(now_of_more_shards)
         assert len(listing.json()) == SHARDS
 
-    def test_new_shards_are_summed_up(self, client, now_of_more_shards):
+    def test_a_head_shows_the_sums_of_new_shards(
+        self, client, now_of_more_shards
+    ):
         headers = client.head(now_of_more_shards).headers
         assert headers['x-container-shard-count'] == str(SHARDS)
         assert headers['x-container-object-count'] == str(SHARDS)
@@ -478,7 +484,7 @@ class TestStaleInfo:
 
 @contextlib.contextmanager
 def stale(cluster: Cluster, client: Client, container: str):
-    """Leave in memcached what it held of a container before."""
+    """Put a container's info from before the block back into memcached."""
     client.get(container, 'any')
     memcached = memcached_of(cluster)
     key = get_cache_key(client.account, container)
@@ -533,14 +539,14 @@ class TestWithoutMemcached:
         container = make_sharded(client, X_Container_Meta_Quota_Count='0')
         assert client.put(container, 'o', BODY).status == 413
 
-    def test_what_was_stored_before_is_there(self, client, stored):
+    def test_objects_from_before_are_there(self, client, stored):
         assert client.get(stored, 'o').body == BODY
         assert client.listing(stored).names() == ['o']
 
 
 @pytest.fixture(scope='module')
 def two_of_three(tmp_path_factory):
-    """A cluster in which every part has two replicas left."""
+    """A cluster in which two of three replicas are left."""
     path = tmp_path_factory.mktemp('three')
     options = ClusterOptions(replicas=3, settings=LASTING_TRUST)
     with Cluster(path, options) as cluster:
@@ -551,11 +557,11 @@ def two_of_three(tmp_path_factory):
 
 @pytest.fixture(scope='class')
 def known_to_one(two_of_three) -> list[str]:
-    """Containers with an object each that one replica of two lists."""
+    """Containers whose object is listed by one of the two replicas left."""
     client = login(two_of_three)
     containers = [make_sharded(client) for _ in ROUNDS]
-    # Each object server updates one container server: all are needed for
-    # the update of the only one that is up.
+    # Each object server updates one container server, so all must be up to
+    # update the only container server that is up.
     two_of_three.start('object-2')
     two_of_three.stop('container-2')
     for container in containers:
@@ -606,7 +612,7 @@ class TestOneNodeOfThreeAway:
         wait_until(are_listed)
 
     @pytest.mark.parametrize('i', ROUNDS)
-    def test_a_container_that_one_replica_knows_an_object_of_is_not_deleted(
+    def test_a_container_whose_object_one_replica_lists_is_not_deleted(
         self, client, known_to_one, i
     ):
         container = known_to_one[i]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client cannot use the hidden account, nor learn that it is there.
+"""A client can neither use the hidden account nor learn that it exists.
 
 Every request is sent twice: for the hidden account of an account that has
 sharded containers, and for that of an account that does not exist. Both
@@ -67,10 +67,10 @@ class Scene:
 
     :param unfiltered_url: the URL of a proxy without shardmw
     :param url: the URL of the proxy that clients use, if not the first one
-    :ivar hidden: an object, by way of its backing container
+    :ivar hidden: an object in its backing container
     :ivar absent: the same in a hidden account that does not exist
-    :ivar open: an object in a container of the owner's account that
-                everybody may use, in the way that `hidden` is used
+    :ivar open: an object in an ordinary container that everybody may use,
+                where the requests for `hidden` must succeed
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Scene:
         backing = self.backing.shard_name(self.sharded, shard)
         account = self.owner.account
         self.hidden = Place(hidden_account(account), backing, 'o')
-        # As long as the other one: lengths are the same, too.
+        # The names have equal lengths, and so must the answers.
         absent = hidden_account(account[:-4] + 'none')
         self.absent = Place(absent, backing, 'o')
         self.open = Place(account, self._open_container(), 'o')
@@ -153,8 +153,8 @@ def unprefixed(tmp_path_factory) -> Scene:
 def permissive(cluster, unfiltered_proxy) -> Scene:
     """A cluster whose auth filter lets every client do everything.
 
-    As others than tempauth may let reseller admins. Here only shardmw refuses
-    the hidden account.
+    Auth filters other than tempauth may do so for reseller admins. Here only
+    shardmw protects the hidden account.
     """
 
     def change(conf: configparser.RawConfigParser) -> None:
@@ -171,7 +171,7 @@ def permissive(cluster, unfiltered_proxy) -> Scene:
 
 @pytest.fixture(params=['prefixed', 'unprefixed', 'permissive'])
 def scene(request) -> Scene:
-    """Either cluster; what the hidden account holds must not change."""
+    """Each cluster; the content of the hidden account must not change."""
     scene = request.getfixturevalue(request.param)
     yield scene
     assert scene.state() == scene.before
@@ -188,8 +188,8 @@ PARTS = (
 )
 WHO = ('owner', 'stranger', 'other owner', 'reseller admin', 'nobody')
 
-#: What Swift's own daemons and proxies tell storage servers, and what
-#: operators may ask for.
+#: Headers that Swift's own daemons and proxies send to storage servers, and
+#: headers that operators may send.
 HEADERS = {
     'X-Backend-Allow-Reserved-Names': 'true',
     'X-Allow-Reserved-Names': 'true',
@@ -210,7 +210,7 @@ class TestPlainRequests:
         self.assert_refused_alike(scene, who, {})
 
     @pytest.mark.parametrize('who', ['owner', 'reseller admin'])
-    def test_are_refused_alike_whatever_their_headers_say(self, scene, who):
+    def test_with_internal_headers_are_refused_alike(self, scene, who):
         self.assert_refused_alike(scene, who, HEADERS)
 
     def assert_refused_alike(self, scene, who, headers):
@@ -265,7 +265,7 @@ class TestPlainRequests:
     @pytest.mark.parametrize(
         'characters', ['.', '_', '.sh', '.shards_shardmw_', 'mw']
     )
-    def test_may_quote_the_name_as_they_like(self, scene, characters):
+    def test_with_a_quoted_name_are_refused(self, scene, characters):
         quoted = ''.join(f'%{ord(each):02x}' for each in characters)
         account = scene.hidden.account.replace(characters, quoted)
         assert unquote(account) == scene.hidden.account != account
@@ -274,7 +274,9 @@ class TestPlainRequests:
             assert scene.clients[who].raw('GET', path).status >= 400
             assert scene.clients[who].raw('DELETE', path).status >= 400
 
-    def test_of_strangers_do_not_tell_who_has_sharded_containers(self, scene):
+    def test_of_strangers_do_not_reveal_who_has_sharded_containers(
+        self, scene
+    ):
         """An account without sharded containers has no hidden account."""
         other = scene.clients['other owner']
         hidden, own = (
@@ -289,7 +291,7 @@ class TestPlainRequests:
 
 
 def signed(method: str, path: str) -> str:
-    """Return the query of a temporary URL, by the key of `open`."""
+    """Return the query of a temporary URL, signed with the key of `open`."""
     expires = int(time.time()) + 3600
     text = f'{method}\n{expires}\n{path}'
     sig = hmac.new(KEY.encode(), text.encode(), hashlib.sha256).hexdigest()
@@ -382,7 +384,10 @@ def large_object_of_link(scene: Scene, client: Client, place: Place) -> Answer:
 
 
 def dynamic_large_object(scene: Scene, client: Client, place: Place) -> Answer:
-    """Of the same account only, so nothing else can be its control."""
+    """Read an object with segments there.
+
+    Segments are always of the same account, so this cannot succeed for `open`.
+    """
     for dots in ('..', '/..', '../..', '%2E%2E', '..%2F..', ''):
         container = f'{dots}/{place.account}/{place.container}'
         headers = {'X-Object-Manifest': f'{container}/'}
@@ -391,14 +396,14 @@ def dynamic_large_object(scene: Scene, client: Client, place: Place) -> Answer:
 
 
 def static_large_object(scene: Scene, client: Client, place: Place) -> Answer:
-    """Put a manifest whose segments would lie there."""
+    """Put a manifest with segments there."""
     path = f'/{place.account}/{place.container}/{place.name}'
     dots = ('', '/..', '/../..', '/%2E%2E', '/.', f'/{scene.open.container}')
     manifest = [{'path': before + path} for before in dots]
     query = {'multipart-manifest': 'put'}
     body = json.dumps(manifest).encode()
     answer = client.put(scene.open.container, 'large', body, query=query)
-    # Segments are looked up at once, and so told of in any order.
+    # Segments are looked up in parallel, so their errors are in any order.
     lines = sorted(answer.body.splitlines())
     return answer._replace(body=b'\n'.join(lines))
 
@@ -413,7 +418,7 @@ def quoted_link(scene: Scene, client: Client, place: Place) -> Answer:
 
 
 def host_name(scene: Scene, client: Client, place: Place) -> Answer:
-    """Ask a host whose name domain_remap makes a path of."""
+    """Send requests to hosts whose names domain_remap turns into paths."""
     told = [
         client.raw('GET', path, headers={'Host': f'{host}.example.com'})
         for host, path in (
@@ -444,7 +449,7 @@ def bulk_delete(scene: Scene, client: Client, place: Place) -> Answer:
 
 
 def with_status_of_bulk(answer: Answer) -> Answer:
-    """Return an answer with the status that its body tells."""
+    """Return a bulk answer with the status that is in its body."""
     if answer.status != 200:
         return answer
     status = int(answer.json()['Response Status'].partition(' ')[0])
@@ -499,7 +504,7 @@ ATTEMPTS = {
 class TestOtherFilters:
     @pytest.mark.parametrize('attempt', ATTEMPTS.values(), ids=ATTEMPTS)
     @pytest.mark.parametrize('who', ['owner', 'reseller admin'])
-    def test_lead_nowhere(self, scene, who, attempt):
+    def test_cannot_reach_it(self, scene, who, attempt):
         client = Client(scene.owner.storage_url, scene.clients[who].token)
         assert attempt(scene, client, scene.open).status < 400
         hidden, absent = scene.answers(
@@ -513,7 +518,7 @@ class TestOtherFilters:
         [bulk_delete, dynamic_large_object, host_name, quoted_link,
          static_large_object, write_through_link],
     )  # fmt: skip
-    def test_lead_nowhere_even_if_they_say_that_they_did(self, scene, attempt):
+    def test_cannot_reach_it_even_if_they_report_success(self, scene, attempt):
         for who in ('owner', 'reseller admin'):
             client = Client(scene.owner.storage_url, scene.clients[who].token)
             hidden, absent = scene.answers(
@@ -603,7 +608,7 @@ class TestS3:
 
 
 class TestSharded:
-    """What a client is told of a sharded container names no shard."""
+    """Answers to requests for a sharded container name no shard."""
 
     @pytest.mark.parametrize('who', ['owner', 'reseller admin'])
     def test_answers_name_no_backing_container(self, scene, who):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests of hostile shape: those that once failed, and some random ones.
+"""Hostile requests: those that once failed, and some random ones.
 
-``python -m test.hostile`` plays as many random ones as one likes.
+``python -m test.hostile`` plays any number of random ones.
 """
 
 import itertools
@@ -36,11 +36,11 @@ def check(cluster: Cluster, requests) -> None:
     assert not errors, '\n'.join(errors)
 
 
-def test_what_once_failed(cluster):
+def test_requests_that_once_failed_are_answered_alike(cluster):
     lines = CORPUS.read_text().splitlines()
     check(cluster, [Hostile.of(line) for line in lines])
 
 
-def test_random_requests(cluster):
+def test_random_requests_are_answered_alike(cluster):
     requests = iter(Maker(SEED).request, None)
     check(cluster, list(itertools.islice(requests, REQUESTS)))

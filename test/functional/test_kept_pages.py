@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Listings that may be some seconds old, by clients of two proxies."""
+"""Listings that may be some seconds old, for clients of two proxies."""
 
 import time
 
@@ -32,7 +32,7 @@ def cluster(tmp_path_factory) -> Cluster:
 
 @pytest.fixture(scope='module')
 def proxies(cluster) -> list[Client]:
-    """Clients of the same user by two proxies."""
+    """Clients of the same user at two proxies."""
     client = Client.login(cluster.auth_url, USER, cluster.users[USER])
     return [client.on(url) for url in cluster.proxy_urls]
 
@@ -49,7 +49,7 @@ def filled(client: Client, container: str) -> str:
     return container
 
 
-def test_a_page_is_as_it_was_by_either_proxy_until_it_is_too_old(
+def test_both_proxies_return_a_kept_page_until_it_is_too_old(
     proxies, container
 ):
     first = proxies[0].listing(container)
@@ -144,7 +144,7 @@ def test_a_page_of_a_web_site_is_kept(proxies):
     assert visitor.raw('GET', path).body == first.body
 
 
-def test_parts_of_s3_uploads_are_always_listed_anew(cluster, proxies):
+def test_listings_of_parts_of_s3_uploads_are_never_kept(cluster, proxies):
     s3 = s3_client(cluster, USER)
     bucket = make_sharded(proxies[0], **OLD)
     proxies[0].post(f'{bucket}+segments', headers={MAX_AGE_HEADER: '3600'})
@@ -161,7 +161,7 @@ def test_parts_of_s3_uploads_are_always_listed_anew(cluster, proxies):
     s3.complete_multipart_upload(**ids, MultipartUpload={'Parts': parts})
 
 
-def test_versions_are_always_listed_anew(proxies):
+def test_listings_of_versions_are_never_kept(proxies):
     client = proxies[0]
     container = make_sharded(client, **OLD, X_Versions_Enabled='true')
     for number in range(1, 4):
@@ -191,7 +191,7 @@ def test_a_worker_keeps_pages_itself_without_memcached(
 
 
 @pytest.mark.parametrize('make', [make_plain, make_sharded])
-def test_the_setting_is_kept_shown_and_removed(proxies, make):
+def test_the_setting_is_stored_shown_and_removed(proxies, make):
     client = proxies[0]
     container = make(client)
     for headers, shown in (

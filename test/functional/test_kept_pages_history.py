@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Walks through pages that may be some seconds old, while clients write.
 
-The history checker finds each page that shows what was not there at any time
-of the last seconds, and each walk that lacks an object that was there from so
-many seconds before it to its end, or that lists one twice.
+The history checker finds pages that show what did not exist at any time in
+the last seconds. It also finds walks that list an object twice, or that miss
+one that existed from that many seconds before the walk until its end.
 """
 
 import threading
@@ -28,8 +28,8 @@ NAMES = [f'o{number:02}' for number in range(24)]
 SEED = int(time.time())
 SECONDS = 12
 
-#: How old pages may be, and how old some walkers take them. Memcached keeps
-#: them for at least two seconds less than they may be old.
+#: The maximum age of pages in seconds, and a lower one that some walkers ask
+#: for. memcached keeps pages for at least two seconds less than their maximum.
 MAX_AGE = 5
 LESS = 2
 SETTINGS = {
@@ -64,14 +64,14 @@ def cluster(tmp_path_factory, statsd) -> Iterator[Cluster]:
 
 @pytest.fixture(scope='module')
 def proxies(cluster) -> list[Client]:
-    """Clients of the same user by two proxies."""
+    """Clients of the same user at two proxies."""
     client = Client.login(cluster.auth_url, USER, cluster.users[USER])
     return [client.on(url) for url in cluster.proxy_urls]
 
 
 @contextmanager
 def repeating(works: list[Callable[[], None]]) -> Iterator[None]:
-    """Repeat some works, each in a thread, until the end of the block."""
+    """Repeat functions, each in a thread, until the end of the block."""
     stop = threading.Event()
 
     def repeat(work: Callable[[], None]) -> None:
@@ -124,7 +124,7 @@ def there(_cluster: Cluster) -> Iterator[None]:
 
 
 @pytest.mark.parametrize('memcached', [there, flushed, away_for_a_while, away])
-def test_a_walk_never_lacks_what_was_there_nor_lists_an_object_twice(
+def test_a_walk_never_misses_an_object_nor_lists_it_twice(
     cluster, proxies, statsd, memcached
 ):
     container = make_sharded(

@@ -11,7 +11,7 @@ from test.functional.conftest import USER, make_sharded, unique
 PARTS = [b'first-', b'second-', b'third']
 WHOLE = b''.join(PARTS)
 ETAGS = [hashlib.md5(part).hexdigest() for part in PARTS]
-#: Swift's ETag of a large object: of its segments' ETags.
+#: Swift's ETag of a large object, made from its segments' ETags.
 LARGE_ETAG = hashlib.md5(''.join(ETAGS).encode()).hexdigest()
 SLO_ETAG = f'"{LARGE_ETAG}"'
 
@@ -26,7 +26,7 @@ def put_segments(client, container, prefix='seg/'):
 
 
 def manifest_of(container, prefix='seg/') -> bytes:
-    """A manifest that asks for every segment just as it is."""
+    """Return a manifest with the ETag and the size of every segment."""
     return json.dumps(
         [
             {
@@ -76,27 +76,27 @@ def dlo(client, lasting_two):
 
 @pytest.fixture(scope='class')
 def lasting_slo(login, lasting_two):
-    """The same, not made anew for tests that change nothing."""
+    """The containers of ``slo``, for tests that change nothing."""
     make_slo(login(USER), *lasting_two)
     return lasting_two
 
 
 @pytest.fixture(scope='class')
 def lasting_dlo(login, lasting_two):
-    """The same, not made anew for tests that change nothing."""
+    """The containers of ``dlo``, for tests that change nothing."""
     make_dlo(login(USER), *lasting_two)
     return lasting_two
 
 
 class TestReadOfAStaticLargeObject:
-    def test_is_read_whole(self, client, lasting_slo):
+    def test_gets_the_whole(self, client, lasting_slo):
         got = client.get(lasting_slo[0], 'large')
         assert (got.status, got.body) == (200, WHOLE)
         assert got.headers['etag'] == SLO_ETAG
         assert got.headers['x-static-large-object'] == 'True'
         assert got.headers['content-length'] == str(len(WHOLE))
 
-    def test_head_shows_the_whole(self, client, lasting_slo):
+    def test_by_head_shows_the_whole(self, client, lasting_slo):
         got = client.head(lasting_slo[0], 'large')
         assert got.status == 200
         assert got.headers['etag'] == SLO_ETAG
@@ -111,11 +111,13 @@ class TestReadOfAStaticLargeObject:
             ('bytes=-7', WHOLE[-7:]),
         ],
     )
-    def test_range_across_segments(self, client, lasting_slo, asked, body):
+    def test_of_a_range_crosses_segments(
+        self, client, lasting_slo, asked, body
+    ):
         got = client.get(lasting_slo[0], 'large', headers={'Range': asked})
         assert (got.status, got.body) == (206, body)
 
-    def test_many_ranges(self, client, lasting_slo):
+    def test_of_many_ranges_is_multipart(self, client, lasting_slo):
         headers = {'Range': 'bytes=0-1,5-7'}
         got = client.get(lasting_slo[0], 'large', headers=headers)
         assert got.status == 206
@@ -123,15 +125,13 @@ class TestReadOfAStaticLargeObject:
         assert b'\r\n\r\nfi\r\n' in got.body
         assert b'\r\n\r\n-se\r\n' in got.body
 
-    def test_range_behind_the_end_is_416(self, client, lasting_slo):
+    def test_of_a_range_beyond_the_end_is_416(self, client, lasting_slo):
         headers = {'Range': 'bytes=1000-'}
         assert (
             client.get(lasting_slo[0], 'large', headers=headers).status == 416
         )
 
-    def test_conditions_are_held_against_its_own_etag(
-        self, client, lasting_slo
-    ):
+    def test_compares_conditions_with_its_own_etag(self, client, lasting_slo):
         headers = {'If-None-Match': SLO_ETAG}
         assert (
             client.get(lasting_slo[0], 'large', headers=headers).status == 304
@@ -145,7 +145,7 @@ class TestReadOfAStaticLargeObject:
             client.get(lasting_slo[0], 'large', headers=headers).status == 412
         )
 
-    def test_manifest_can_be_read(self, client, lasting_slo):
+    def test_can_get_the_manifest(self, client, lasting_slo):
         got = client.get(lasting_slo[0], 'large', query=GET_MANIFEST)
         assert got.status == 200
         assert got.headers['content-type'].startswith('application/json')
@@ -153,17 +153,17 @@ class TestReadOfAStaticLargeObject:
         assert names == [f'/{lasting_slo[1]}/seg/{i}' for i in range(3)]
         assert [row['hash'] for row in got.json()] == ETAGS
 
-    def test_manifest_can_be_read_raw(self, client, lasting_slo):
+    def test_can_get_the_raw_manifest(self, client, lasting_slo):
         query = {'multipart-manifest': 'get', 'format': 'raw'}
         got = client.get(lasting_slo[0], 'large', query=query)
         assert got.json() == json.loads(manifest_of(lasting_slo[1]))
 
-    def test_part_can_be_read_by_number(self, client, lasting_slo):
+    def test_can_get_a_part_by_number(self, client, lasting_slo):
         got = client.get(lasting_slo[0], 'large', query={'part-number': 2})
         assert (got.status, got.body) == (206, PARTS[1])
         assert got.headers['x-parts-count'] == '3'
 
-    def test_listing_shows_size_and_etag_of_the_whole(
+    def test_by_listing_shows_size_and_etag_of_the_whole(
         self, client, lasting_slo
     ):
         (row,) = client.listing(lasting_slo[0], prefix='large').json()
@@ -204,7 +204,7 @@ class TestStaticLargeObject:
         assert client.get(manifests, 'large').status == 404
         assert client.get(segments, 'seg/0').body == PARTS[0]
 
-    def test_delete_with_its_segments(self, client, slo):
+    def test_delete_can_include_its_segments(self, client, slo):
         manifests, segments = slo
         answer = client.delete(
             manifests,
@@ -218,12 +218,12 @@ class TestStaticLargeObject:
         assert client.listing(manifests, prefix='large').json() == []
         assert client.listing(segments, prefix='seg/').json() == []
 
-    def test_segment_that_is_gone_is_409_on_get(self, client, slo):
+    def test_get_is_409_if_a_segment_is_gone(self, client, slo):
         manifests, segments = slo
         client.delete(segments, 'seg/0')
         assert client.get(manifests, 'large').status == 409
 
-    def test_segment_that_changed_is_409_on_get(self, client, slo):
+    def test_get_is_409_if_a_segment_changed(self, client, slo):
         manifests, segments = slo
         client.put(segments, 'seg/0', b'other!')
         assert client.get(manifests, 'large').status == 409
@@ -285,7 +285,7 @@ class TestPutOfAManifest:
             ('size_bytes', 1000, 'Size Mismatch'),
         ],
     )
-    def test_with_another_segment_is_400(
+    def test_with_a_wrong_etag_or_size_is_400(
         self, client, segmented, field, value, error
     ):
         manifests, segments = segmented
@@ -312,12 +312,12 @@ class TestPutOfAManifest:
     @pytest.mark.parametrize(
         'manifest', [b'', b'{}', b'no JSON', b'[{"path": "/c"}]']
     )
-    def test_that_is_none_is_400(self, client, lasting, manifest):
+    def test_that_is_malformed_is_400(self, client, lasting, manifest):
         answer = put_manifest(client, lasting, 'large', manifest)
         assert answer.status == 400
         assert client.get(lasting, 'large').status == 404
 
-    def test_with_ranges_of_segments(self, client, segmented):
+    def test_with_ranges_of_segments_succeeds(self, client, segmented):
         manifests, segments = segmented
         manifest = json.dumps(
             [
@@ -328,7 +328,7 @@ class TestPutOfAManifest:
         assert put_manifest(client, manifests, 'x', manifest).status == 201
         assert client.get(manifests, 'x').body == b'secst-'
 
-    def test_with_inline_data(self, client, segmented):
+    def test_with_inline_data_succeeds(self, client, segmented):
         manifests, segments = segmented
         manifest = json.dumps(
             [{'path': f'/{segments}/seg/0'}, {'data': 'aW5saW5l'}]
@@ -336,7 +336,9 @@ class TestPutOfAManifest:
         assert put_manifest(client, manifests, 'x', manifest).status == 201
         assert client.get(manifests, 'x').body == PARTS[0] + b'inline'
 
-    def test_with_metadata_and_content_type(self, client, segmented):
+    def test_with_metadata_and_content_type_stores_both(
+        self, client, segmented
+    ):
         manifests, segments = segmented
         headers = {'Content-Type': 'text/x-own', 'X-Object-Meta-A': 'b'}
         put_manifest(
@@ -348,7 +350,7 @@ class TestPutOfAManifest:
         (row,) = client.listing(manifests, prefix='large').json()
         assert row['content_type'] == 'text/x-own'
 
-    def test_with_the_etag_of_the_whole(self, client, segmented):
+    def test_with_an_etag_compares_that_of_the_whole(self, client, segmented):
         manifests, segments = segmented
         manifest = manifest_of(segments)
         answer = put_manifest(client, manifests, 'x', manifest, ETag='0' * 32)
@@ -358,7 +360,7 @@ class TestPutOfAManifest:
         )
         assert answer.status == 201
 
-    def test_with_names_of_1024_bytes(self, client, two_containers):
+    def test_with_names_of_1024_bytes_succeeds(self, client, two_containers):
         manifests, segments = two_containers
         prefix = 's' * 1023
         put_segments(client, segments, prefix)
@@ -367,7 +369,7 @@ class TestPutOfAManifest:
         assert put_manifest(client, manifests, name, manifest).status == 201
         assert client.get(manifests, name).body == WHOLE
 
-    def test_with_unicode_names(self, client, two_containers):
+    def test_with_unicode_names_succeeds(self, client, two_containers):
         manifests, segments = two_containers
         put_segments(client, segments, 'ü/☃ ')
         manifest = manifest_of(segments, 'ü/☃ ')
@@ -382,7 +384,9 @@ class TestPutOfAManifest:
         answer = put_manifest(client, sharded, 'large', manifest)
         assert answer.status == 400
 
-    def test_in_one_container_with_its_segments(self, client, container):
+    def test_in_one_container_with_its_segments_succeeds(
+        self, client, container
+    ):
         put_segments(client, container)
         manifest = manifest_of(container)
         put_manifest(client, container, 'large', manifest)
@@ -396,13 +400,13 @@ class TestPutOfAManifest:
 
 
 class TestReadOfADynamicLargeObject:
-    def test_is_read_whole(self, client, lasting_dlo):
+    def test_gets_the_whole(self, client, lasting_dlo):
         got = client.get(lasting_dlo[0], 'large')
         assert (got.status, got.body) == (200, WHOLE)
         assert got.headers['etag'] == SLO_ETAG
         assert got.headers['x-object-manifest'] == f'{lasting_dlo[1]}/seg/'
 
-    def test_head_shows_the_whole(self, client, lasting_dlo):
+    def test_by_head_shows_the_whole(self, client, lasting_dlo):
         got = client.head(lasting_dlo[0], 'large')
         assert got.status == 200
         assert got.headers['etag'] == SLO_ETAG
@@ -416,11 +420,13 @@ class TestReadOfADynamicLargeObject:
             ('bytes=-7', WHOLE[-7:]),
         ],
     )
-    def test_range_across_segments(self, client, lasting_dlo, asked, body):
+    def test_of_a_range_crosses_segments(
+        self, client, lasting_dlo, asked, body
+    ):
         got = client.get(lasting_dlo[0], 'large', headers={'Range': asked})
         assert (got.status, got.body) == (206, body)
 
-    def test_conditions_are_held_against_the_whole(self, client, lasting_dlo):
+    def test_compares_conditions_with_the_whole(self, client, lasting_dlo):
         headers = {'If-None-Match': SLO_ETAG}
         assert (
             client.get(lasting_dlo[0], 'large', headers=headers).status == 304
@@ -430,12 +436,12 @@ class TestReadOfADynamicLargeObject:
             client.get(lasting_dlo[0], 'large', headers=headers).status == 412
         )
 
-    def test_manifest_can_be_read(self, client, lasting_dlo):
+    def test_can_get_the_manifest(self, client, lasting_dlo):
         got = client.get(lasting_dlo[0], 'large', query=GET_MANIFEST)
         assert (got.status, got.body) == (200, b'')
         assert got.headers['etag'] == hashlib.md5().hexdigest()
 
-    def test_listing_shows_the_manifest(self, client, lasting_dlo):
+    def test_by_listing_shows_the_manifest(self, client, lasting_dlo):
         (row,) = client.listing(lasting_dlo[0], prefix='large').json()
         assert row['bytes'] == 0
 
@@ -465,7 +471,7 @@ class TestDynamicLargeObject:
         assert got.body == WHOLE
         assert 'x-object-manifest' not in got.headers
 
-    def test_post_can_make_another_of_it(self, client, dlo):
+    def test_post_can_change_its_segments(self, client, dlo):
         manifests, segments = dlo
         headers = {'X-Object-Manifest': f'{segments}/oth'}
         assert client.post(manifests, 'large', headers=headers).status == 202
@@ -489,7 +495,7 @@ class TestDynamicLargeObject:
         assert stranger.get(manifests, 'large').body == WHOLE
 
 
-def test_dynamic_large_object_of_more_segments_than_shards(client):
+def test_dynamic_large_object_may_have_more_segments_than_shards(client):
     container = make_sharded(client, shards=2)
     put_segments(client, container, 'seg/a')
     put_segments(client, container, 'seg/b')

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sequences in which a row comes late, or to an outdated place.
+"""Sequences in which a row arrives late, or in an outdated place.
 
-Of every upload that was acknowledged: it can be read; it is listed once
-Swift's updaters and ``shardmw-resharder`` have run; until then nothing answers
-503 because of it; nothing stays listed that can neither be read nor deleted.
+Every acknowledged upload can be read. It is listed once Swift's updaters and
+``shardmw-resharder`` have run; until then it causes no 503. No name stays
+listed that can be neither read nor deleted.
 """
 
 import contextlib
@@ -56,7 +56,7 @@ def with_count(shards: int) -> dict[str, str]:
 
 
 def put(client: Client, container: str, shards: int) -> int:
-    """Put a container, plain if `shards` is 0; gives the status."""
+    """Put a container, plain if `shards` is 0; return the status."""
     return client.put(container, headers=with_count(shards)).status
 
 
@@ -73,7 +73,7 @@ def slow_body(seconds: float) -> Iterator[bytes]:
 
 
 def upload(client: Client, container: str, names: list[str]) -> list[str]:
-    """Upload objects; gives the names of those that were acknowledged."""
+    """Upload objects; return the names that were acknowledged."""
     return [
         name
         for name in names
@@ -88,7 +88,7 @@ def assert_kept(client: Client, container: str, names: list[str]) -> None:
     assert set(names) <= set(client.listing(container).names())
     for name in client.listing(container).names():
         assert client.delete(container, name).status in (204, 404), name
-    # One that came back by a late row goes with its last one.
+    # A container that a late row brought back goes with its last object.
     assert client.get(container).status in (204, 404)
     assert client.delete(container).status in (204, 404)
     assert client.get(container).status == 404
@@ -102,14 +102,15 @@ def one(tmp_path_factory):
     """A cluster of one replica, with a sharded container in the account."""
     options = ClusterOptions(proxies=2, settings=SETTINGS, policies=2)
     with Cluster(tmp_path_factory.mktemp('one'), options) as cluster:
-        # A proxy with a memcached of its own does not hear of the first one.
+        # A proxy with a memcached of its own would not hear of the account's
+        # first sharded container.
         make(login(cluster), 1)
         yield cluster
 
 
 @pytest.fixture(scope='module')
 def detached_url(one):
-    """A proxy of that cluster which has a memcached of its own."""
+    """The URL of a proxy of that cluster with a memcached of its own."""
     with running_detached_proxy(one) as url:
         yield url
 
@@ -121,13 +122,13 @@ def client(one) -> Client:
 
 @pytest.fixture
 def other(client, one) -> Client:
-    """The same user by way of the second proxy."""
+    """The same user at the second proxy."""
     return client.on(one.proxy_urls[1])
 
 
 @pytest.fixture
 def detached(one, detached_url) -> Client:
-    """The same user by way of a proxy that hears of no invalidation."""
+    """The same user at a proxy that hears of no invalidation."""
     key = one.users[USER]
     return Client.login(f'{detached_url}/auth/v1.0', USER, key)
 
@@ -150,7 +151,7 @@ def backing(unfiltered) -> Backing:
 
 @contextlib.contextmanager
 def without(cluster: Cluster, *names: str) -> Iterator[None]:
-    """Stop servers meanwhile."""
+    """Stop servers until the end of the block."""
     for name in names:
         cluster.stop(name)
     try:
@@ -192,12 +193,12 @@ class TestDeleteDuringUploads:
             assert_kept(client, container, stored)
 
 
-class TestUpdateThatWaits:
+class TestPendingUpdate:
     """The container server is down during uploads."""
 
     @pytest.fixture(params=[0, 3])
     def waiting(self, request, one, client) -> str:
-        """A container that was deleted while updates for it wait."""
+        """A deleted container that has pending updates."""
         container = make(client, request.param)
         assert client.get(container).status == 204
         upload(client, container, ['early'])
@@ -221,7 +222,7 @@ class TestUpdateThatWaits:
         assert_kept(client, waiting, NAMES)
 
     @pytest.mark.parametrize('count', [0, 2, 5])
-    def test_reaches_a_container_that_was_created_anew(
+    def test_reaches_a_container_that_was_recreated(
         self, one, client, waiting, count
     ):
         assert put(client, waiting, count) == 201
@@ -232,9 +233,11 @@ class TestUpdateThatWaits:
 class TestLateRowOfADeletedObject:
     @pytest.fixture
     def ghosts(self, one, client) -> Callable:
-        """Makes a container whose objects were deleted in its second life.
+        """Return a function that deletes a container twice.
 
-        The tombstones were in a layout that has been deleted, too.
+        Its objects were uploaded in its first life, and their rows are late.
+        They were deleted in its second life, in whose layout the tombstones
+        were.
         """
 
         def ghosts(before: int, after: int) -> str:
@@ -271,10 +274,8 @@ class TestLateRowOfADeletedObject:
         assert client.get(container).status == 404
 
 
-class TestPutAnewAsPlain:
-    def test_at_once_is_seen_by_a_delete_through_another_proxy(
-        self, client, other
-    ):
+class TestRecreationAsPlain:
+    def test_is_seen_at_once_by_a_delete_at_another_proxy(self, client, other):
         container = make(client, 4)
         assert upload(client, container, ['early']) == ['early']
         assert other.delete(container, 'early').status == 204
@@ -287,7 +288,7 @@ class TestPutAnewAsPlain:
 
 
 class TestLostInvalidation:
-    """A proxy has not heard of what another one did to a container."""
+    """A proxy has not heard of a change of a container by another proxy."""
 
     @pytest.fixture(params=[0, 4])
     def known(self, request, client, detached) -> str:
@@ -324,14 +325,14 @@ class TestLostInvalidation:
         assert client.delete(known).status == 204
         assert put(client, known, count) == 201
         assert upload(client, known, NAMES) == NAMES
-        # A layout that was confirmed a second ago counts for a DELETE.
+        # A DELETE trusts a layout that was confirmed a second ago.
         time.sleep(DOUBT_SECONDS)
         for name in NAMES:
             assert detached.delete(known, name).status == 204
         assert client.listing(known).names() == []
         assert client.delete(known).status == 204
 
-    def test_of_a_deletion_lets_a_create_be_a_create(
+    def test_of_a_deletion_does_not_hinder_a_create(
         self, client, detached, known
     ):
         assert client.delete(known).status == 204
@@ -360,12 +361,14 @@ class TestConcurrentCreates:
         assert answer.status == 204
         assert answer.headers['x-container-shard-count'] == count
         assert client.listing(container).status == 200
-        # The shards of the creation that was refused may stay for an hour.
+        # The shards of the refused creation may stay for an hour.
         ids = [parse_backing(n).layout_id for n in backing.shards(container)]
         assert int(count) in Counter(ids).values()
 
-    def test_does_not_wait_for_one_that_was_killed(self, one, client):
-        """A lock that nobody releases expires; shards of it are no harm."""
+    def test_wait_for_a_killed_one_only_until_its_lock_expires(
+        self, one, client
+    ):
+        """Wait only until the lock of the killed creation expires."""
         container = unique('killed')
         key = f'shardmw/lifecycle/{client.account}/{container}'
         memcached_of(one).incr(key, time=2)
@@ -375,7 +378,7 @@ class TestConcurrentCreates:
 
 
 class TestHalfDeleted:
-    def test_shards_of_a_dead_delete_do_not_hinder_a_create(
+    def test_shards_of_a_killed_delete_do_not_hinder_a_create(
         self, client, backing
     ):
         container = make(client, 4)
@@ -385,7 +388,7 @@ class TestHalfDeleted:
         assert upload(client, container, NAMES) == NAMES
         assert_kept(client, container, NAMES)
 
-    def test_the_account_server_may_be_away(self, one, client):
+    def test_the_account_server_may_be_down(self, one, client):
         container = make(client, 4)
         with without(one, 'account-1'):
             status = client.delete(container).status
@@ -400,7 +403,7 @@ class TestHalfDeleted:
 class TestDeprecatedPolicy:
     @pytest.fixture
     def deprecated(self, one, client):
-        """A container whose policy has been deprecated since."""
+        """A container whose policy was deprecated after its creation."""
         container = unique('policy')
         headers = {**with_count(3), 'X-Storage-Policy': 'Policy-1'}
         assert client.put(container, headers=headers).status == 201
@@ -418,7 +421,7 @@ class TestDeprecatedPolicy:
             one.stop(name)
             one.start(name)
 
-    def test_late_rows_bring_it_back(self, one, deprecated):
+    def test_late_rows_bring_the_container_back(self, one, deprecated):
         client = login(one)
         assert client.get(deprecated).status == 204
         with without(one, 'container-1'):
@@ -439,13 +442,13 @@ def three(tmp_path_factory):
 
 
 def forget(cluster: Cluster, client: Client, container: str) -> None:
-    """Have the proxies read a container's info anew, from any replica."""
+    """Have the proxies read a container's info again, from any replica."""
     key = get_cache_key(client.account, container)
     memcached_of(cluster).delete(key)
 
 
 class TestReplicaThatWasAway:
-    """A drive is away during a deletion and a new creation, and comes back."""
+    """A replica misses a deletion and a recreation, and comes back."""
 
     @pytest.mark.parametrize(
         ('before', 'after', 'away'), [(2, 5, 1), (5, 2, 2), (3, 0, 3)]
@@ -540,7 +543,7 @@ class TestUnfilteredProxy:
 def test_rows_survive_being_moved_away_and_back(
     one, client, unfiltered, backing
 ):
-    """A container is deleted past the filter twice, its rows move twice."""
+    """Delete a container past the filter twice, and move its rows twice."""
     container = make(client, 2)
     assert upload(client, container, NAMES) == NAMES
     for _ in range(2):
@@ -559,7 +562,7 @@ def leave_late_row(
 ) -> None:
     """Create a container, upload an object and delete the container.
 
-    The update for the object waits on its object server.
+    The object's update stays pending on its object server.
     """
     assert put(client, container, shards) == 201
     assert client.get(container).status == 204
@@ -619,7 +622,7 @@ class TestDaemon:
         update(one)
         for name in NAMES[:4]:
             assert client.get(late, name).status == 200
-        # That of the plain layout came into the root.
+        # The late row of the plain layout arrived in the root.
         assert client.listing(late).names() == [NAMES[2]]
         assert client.head(late).status == 204
         assert put(client, late, 4) == 202

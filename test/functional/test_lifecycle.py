@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How sharded containers begin and end, whatever happens on the way.
+"""Creation and deletion of sharded containers, with races and failures.
 
 An acknowledged object can be read at once, and is listed once Swift's updaters
-and ``shardmw-resharder`` have run; a container is plain, or sharded with all
-its shards, or gone; and the same request, repeated, completes what a dead
-process began.
+and ``shardmw-resharder`` have run. A container is plain, or sharded with all
+its shards, or gone. A repeated request completes what a killed process began.
 """
 
 import contextlib
@@ -48,7 +47,7 @@ from test.functional.unfiltered import running_unfiltered_proxy
 
 ANOTHER_COUNT = SHARDS - 1
 
-#: An object of the last shard: with fewer shards it lies elsewhere.
+#: An object of the last shard, which belongs elsewhere with fewer shards.
 MOVING = name_in_shard(SHARDS - 1, SHARDS)
 
 MANY_SHARDS = 64
@@ -59,7 +58,7 @@ PATIENCE_SECONDS = 30
 LONG_AGO_SECONDS = CREATION_SECONDS + 60
 
 SETTINGS = {
-    # No update of a listing is put off because the machine is busy.
+    # No update of a listing is delayed because the machine is busy.
     'container-server.conn_timeout': '10',
     'object-server.conn_timeout': '10',
     'shardmw.stats_cache_seconds': '0',
@@ -80,7 +79,7 @@ REFUSED_HEADERS = {
 
 @pytest.fixture(scope='module')
 def two_proxies(tmp_path_factory):
-    """A cluster whose proxies are raced against each other, or killed."""
+    """A cluster with two proxies, which race each other or are killed."""
     options = ClusterOptions(proxies=2, policies=2, settings=SETTINGS)
     path = tmp_path_factory.mktemp('two-proxies')
     with Cluster(path, options) as cluster:
@@ -101,7 +100,7 @@ def owner(two_proxies) -> Client:
 
 @pytest.fixture
 def client(owner) -> Client:
-    """The owner, asking the first proxy."""
+    """The owner at the first proxy."""
     return owner
 
 
@@ -112,7 +111,7 @@ def stranger(two_proxies, owner) -> Client:
 
 @pytest.fixture(scope='module')
 def racers(two_proxies, owner) -> list[Client]:
-    """Six connections of the owner, over both proxies in turn."""
+    """Six connections of the owner, three to each proxy."""
     return [owner.on(url) for url in two_proxies.proxy_urls * 3]
 
 
@@ -121,30 +120,30 @@ def login(cluster: Cluster, user: str) -> Client:
 
 
 def with_count(shards: int) -> dict[str, str]:
-    """The headers of a create."""
+    """Return the headers that create a sharded container."""
     return {SHARD_COUNT_HEADER: str(shards)}
 
 
 def create(client: Client, container: str, shards: int) -> int:
-    """Create a container; gives the status."""
+    """Create a container; return the status."""
     return client.put(container, headers=with_count(shards)).status
 
 
 def shard_count(client: Client, container: str) -> int | None:
-    """The number of shards that a container shows; None if it is plain."""
+    """Return a container's shard count, or None if it is plain."""
     headers = client.head(container).headers
     count = headers.get(SHARD_COUNT_HEADER.lower())
     return count and int(count)
 
 
 def assert_gone(client: Client, backing: Backing, container: str) -> None:
-    """Check that there is no such container, and nothing left of one."""
+    """Check that a container does not exist, and that nothing is left."""
     assert_invisible(client, backing, container)
     assert backing.shards(container) == []
 
 
 def assert_invisible(client: Client, backing: Backing, container: str) -> None:
-    """Check that there is no such container; empty shards may be left."""
+    """Check that a container does not exist; empty shards may be left."""
     assert client.get(container).status == 404
     assert client.head(container).status == 404
     assert not backing.has_root(container)
@@ -228,7 +227,7 @@ class TestDelete:
         assert client.delete(sharded).status == 204
         assert_gone(client, backing, sharded)
 
-    def test_of_what_is_not_empty_is_refused_and_changes_nothing(
+    def test_of_a_nonempty_container_is_refused_and_changes_nothing(
         self, client, backing, sharded
     ):
         client.put(sharded, 'o', b'x')
@@ -261,7 +260,7 @@ class TestDelete:
 
 @pytest.fixture
 def rootless(sharded, backing) -> str:
-    """Empty shards whose root is not there: yet, or any more."""
+    """Empty shards whose root does not exist yet, or no longer."""
     backing.delete_root(sharded)
     return sharded
 
@@ -291,7 +290,7 @@ class TestShardsWithoutRoot:
         assert shard_count(client, rootless) is None
         assert_takes_objects(client, rootless)
 
-    def test_may_be_of_a_container_that_is_being_created(
+    def test_stay_as_a_creation_may_be_under_way(
         self, client, backing, rootless
     ):
         assert client.delete(rootless).status == 404
@@ -302,7 +301,7 @@ class TestShardsWithoutRoot:
 
 @pytest.fixture
 def abandoned(two_proxies, backing, sharded) -> str:
-    """A name for which somebody began a container, and never ended it."""
+    """A name whose container was begun long ago and never completed."""
     name = unique('abandoned')
     layout_id = id_of_time(time.time() - LONG_AGO_SECONDS)
     for i in range(SHARDS):
@@ -316,7 +315,7 @@ def abandoned(two_proxies, backing, sharded) -> str:
 
 class TestAbandonedShards:
     @pytest.mark.parametrize('method', ['GET', 'HEAD', 'DELETE'])
-    def test_stay_with_a_request_to_what_is_no_container(
+    def test_stay_after_a_request_for_the_missing_container(
         self, client, backing, abandoned, method
     ):
         assert client.request(method, abandoned).status == 404
@@ -361,9 +360,9 @@ class TestAbandonedShards:
 
 @pytest.fixture(scope='class')
 def orphans(two_proxies, owner, unfiltered_proxy) -> list[str]:
-    """Shards whose roots are gone, one of which lists ``MOVING``.
+    """Containers whose roots are gone, while a shard lists ``MOVING``.
 
-    As after an upload while the container was deleted, or after a DELETE by
+    This is the state after an upload during a deletion, or after a DELETE at
     a proxy without the filter.
     """
     policy = {'X_Storage_Policy': 'Policy-1'}
@@ -386,7 +385,7 @@ class TestObjectInShardWithoutRoot:
         assert client.get(orphaned, MOVING).body == b'body'
 
     @pytest.mark.parametrize('method', ['GET', 'HEAD', 'DELETE'])
-    def test_stays_there_with_a_request_to_what_is_no_container(
+    def test_stays_after_a_request_for_the_missing_container(
         self, client, backing, orphaned, method
     ):
         assert client.request(method, orphaned).status == 404
@@ -395,7 +394,7 @@ class TestObjectInShardWithoutRoot:
 
 @pytest.fixture(scope='class')
 def returned(two_proxies, orphans) -> list[str]:
-    """Such containers after the daemon has run."""
+    """The containers of ``orphans`` after the daemon has run."""
     two_proxies.daemon('shardmw-resharder')
     return orphans
 
@@ -436,10 +435,7 @@ class TestContainerThatItsRowsBringBack:
 
 @pytest.fixture(scope='class')
 def recreated(two_proxies, owner, orphans) -> dict[int, str]:
-    """Containers that were created again before the daemon has run.
-
-    By the number of their shards.
-    """
+    """Containers that were recreated before the daemon ran, by shard count."""
     recreated = {}
     for count in (0, 1, SHARDS, SHARDS + 1):
         headers = with_count(count) if count else {}
@@ -534,7 +530,7 @@ def put_interrupted(
     meanwhile: Callable[[], None],
     query: str | None = None,
 ) -> Answer:
-    """PUT a body in two parts, between which something else is done."""
+    """PUT a body in two parts; call a function between them."""
 
     def parts() -> Iterator[bytes]:
         half = len(body) // 2
@@ -548,7 +544,7 @@ def put_interrupted(
 
 
 def connection_of(client: Client) -> Client:
-    """The same user on another connection."""
+    """Return a client for the same user with another connection."""
     return client.on(client.storage_url.partition('/v1/')[0])
 
 
@@ -564,7 +560,7 @@ def upload(
     body: bytes = b'first last',
     query: str | None = None,
 ) -> str:
-    """Upload ``MOVING``, in which time something else is done."""
+    """Upload ``MOVING``; call a function during the upload."""
     answer = put_interrupted(client, container, MOVING, body, meanwhile, query)
     assert answer.status == 201
     return container
@@ -597,7 +593,7 @@ def upload_manifest(client: Client, container: str) -> str:
 
 
 def upload_archive(client: Client, container: str) -> str:
-    """Extract two files, the first of which is deleted meanwhile."""
+    """Extract two files; delete the first and the container meanwhile."""
     other = connection_of(client)
 
     def meanwhile() -> None:
@@ -619,7 +615,7 @@ def upload_archive(client: Client, container: str) -> str:
 
 
 class Late(NamedTuple):
-    """Containers that were deleted while something was uploaded."""
+    """Containers that were deleted during an upload."""
 
     object: str
     version: str
@@ -629,7 +625,7 @@ class Late(NamedTuple):
 
 @pytest.fixture(scope='class', params=MAKERS)
 def late(request, two_proxies, owner) -> Late:
-    """Such containers, plain or sharded, and then the daemons have run."""
+    """Containers, plain or sharded, after the daemons have run."""
     make = functools.partial(MAKERS[request.param], owner)
     late = Late(
         upload_object(owner, make()),
@@ -671,7 +667,7 @@ class TestDeleteDuringUpload:
         assert client.listing(late.archive).names() == ['1']
         assert_readable(client, late.archive, {'1'})
 
-    def test_leaves_what_goes_with_its_last_object(
+    def test_leaves_a_container_that_goes_with_its_last_object(
         self, client, backing, late
     ):
         empty(client, late.archive)
@@ -679,7 +675,7 @@ class TestDeleteDuringUpload:
         assert_invisible(client, backing, late.archive)
 
 
-#: How many shards a container has, and the one that takes its place.
+#: The shard counts of a container and of the one that replaces it.
 CHANGES = {
     f'{was} to {becomes}': (was, becomes)
     for was in (0, SHARDS)
@@ -692,9 +688,9 @@ CHANGES_OF_POLICY = {
 
 @pytest.fixture(scope='class')
 def replaced(two_proxies, owner) -> dict[str, str]:
-    """Containers that were replaced while something was uploaded.
+    """Containers that were replaced during an upload, by the change.
 
-    By what they were and what they became; then the daemons have run.
+    The daemons have run since.
     """
     replaced = {
         change: upload_and_replace(owner, *counts)
@@ -742,10 +738,9 @@ class TestReplacementDuringUpload:
 
 @pytest.fixture(scope='class')
 def moved(two_proxies, owner) -> dict[str, str]:
-    """Containers that were replaced by those of another storage policy.
+    """Containers whose replacement has another storage policy, by the change.
 
-    By what they were and what they became, while something was uploaded; then
-    the daemons have run.
+    They were replaced during an upload; the daemons have run since.
     """
     moved = {
         change: upload_and_replace(owner, *counts, X_Storage_Policy='Policy-1')
@@ -755,7 +750,7 @@ def moved(two_proxies, owner) -> dict[str, str]:
     for container in moved.values():
         assert owner.listing(container).names() == []
     two_proxies.daemon('container-replicator')
-    # The queue of an earlier hour is found by the account's listing only.
+    # The reconciler finds an earlier hour's queue only by the account listing.
     two_proxies.daemon('container-updater')
     two_proxies.daemon('container-reconciler')
     return moved
@@ -769,20 +764,22 @@ class TestChangeOfPolicyDuringUpload:
         )
         assert_kept(client, moved[change], {MOVING})
 
-    def test_leaves_what_can_be_deleted(self, client, backing, moved, change):
+    def test_leaves_a_container_that_can_be_deleted(
+        self, client, backing, moved, change
+    ):
         empty(client, moved[change])
         assert client.delete(moved[change]).status == 204
         assert_invisible(client, backing, moved[change])
 
 
 def at_once(*calls: Callable) -> list:
-    """Call functions at the same time; gives what they return."""
+    """Call functions at the same time; return their results."""
     with ThreadPoolExecutor(len(calls)) as pool:
         return [each.result() for each in [pool.submit(c) for c in calls]]
 
 
 def uploads(client: Client, container: str, count: int) -> set[str]:
-    """Upload objects; gives the names that were acknowledged."""
+    """Upload objects; return the names that were acknowledged."""
     prefix = unique('o')
     names = [f'{prefix}-{i}' for i in range(count)]
     return {
@@ -838,7 +835,7 @@ class TestConcurrentCreates:
 
 
 def race(racers: list[Client], container: str, *changes: Callable) -> set:
-    """Upload while a container changes; gives what was acknowledged."""
+    """Upload while a container changes; return the acknowledged names."""
     calls = [
         functools.partial(uploads, racer, container, 6) for racer in racers[:3]
     ]
@@ -860,7 +857,7 @@ class TestDeleteRacesUploads:
         for container, names in acknowledged.items():
             assert_kept(racers[5], container, names)
 
-    def test_and_creates_race_as_well(self, two_proxies, racers):
+    def test_and_creates_without_losing_an_object(self, two_proxies, racers):
         acknowledged = {}
         for count in (0, 1, SHARDS + 1):
             container = make_sharded(racers[0])
@@ -877,13 +874,13 @@ class TestDeleteRacesUploads:
 
 
 class TestKilledProxy:
-    """Killed in the middle of a request, and started again."""
+    """A proxy that is killed in the middle of a request and restarted."""
 
     @pytest.fixture
     def killed_when(self, two_proxies, client):
-        """Sends a request and kills its proxy when a condition holds.
+        """Return a function that kills a proxy during a request.
 
-        The lock that the dead proxy held is not waited for.
+        It kills the proxy once a condition holds, and removes its lock.
         """
 
         def killed_when(
@@ -905,7 +902,7 @@ class TestKilledProxy:
 
     @pytest.fixture
     def half_created(self, client, backing, killed_when) -> str:
-        """A name whose creation a killed proxy has left to others."""
+        """A name whose creation a killed proxy has not completed."""
         container = unique('killed')
         killed_when(
             container,

@@ -27,7 +27,7 @@ NAMES = (
 
 
 def put_all(client: Client, container: str, names: tuple[str, ...]) -> None:
-    """Store an object of each name, as many bytes as there were before."""
+    """Store an object under each name, each one byte longer than the last."""
     for i, name in enumerate(names):
         assert client.put(container, name, b'x' * i).status == 201
 
@@ -44,7 +44,7 @@ def twins(login) -> Pair:
 
 @pytest.fixture
 def assert_alike(client, twins):
-    """Sends a request to both containers and compares the answers."""
+    """Return a function that compares the answers of both containers."""
 
     def assert_alike(method: str, query: str = '', **headers: str) -> None:
         plain, sharded = (
@@ -62,7 +62,7 @@ def assert_alike(client, twins):
 
 
 def pages(client: Client, container: str, **params) -> Iterator[list[str]]:
-    """The pages of a listing, up to the empty one."""
+    """Yield the pages of a listing, up to the empty one."""
     marker = ''
     while names := client.listing(container, marker=marker, **params).names():
         yield names
@@ -106,7 +106,7 @@ class TestWholeListing:
     ):
         assert_alike(method, Accept=accepted)
 
-    def test_format_of_the_query_comes_first(self, assert_alike):
+    def test_format_of_the_query_takes_precedence(self, assert_alike):
         assert_alike('GET', 'format=json', Accept='image/png')
 
     def test_that_is_not_acceptable_is_406(self, client, twins):
@@ -114,7 +114,9 @@ class TestWholeListing:
         assert client.get(twins.sharded, headers=headers).status == 406
 
     @pytest.mark.parametrize('wanted', ['json', 'xml', 'plain'])
-    def test_of_an_empty_container(self, client, wanted):
+    def test_of_an_empty_container_is_that_of_a_plain_one(
+        self, client, wanted
+    ):
         plain, sharded = (
             masked(client.get(container, query=f'format={wanted}'), container)
             for container in make_twins(client)
@@ -125,7 +127,7 @@ class TestWholeListing:
     def test_of_a_missing_container_is_404(self, client, method):
         assert client.request(method, unique('missing')).status == 404
 
-    def test_of_the_newest(self, assert_alike):
+    def test_with_x_newest_is_that_of_a_plain_container(self, assert_alike):
         assert_alike('GET', **{'X-Newest': 'true'})
 
     @pytest.mark.parametrize(
@@ -138,11 +140,13 @@ class TestWholeListing:
         ],
         ids=' '.join,
     )
-    def test_under_a_condition(self, assert_alike, headers):
+    def test_under_a_condition_is_that_of_a_plain_container(
+        self, assert_alike, headers
+    ):
         assert_alike('GET', 'format=json', **headers)
 
 
-class TestParameters:
+class TestTwinsAnswerAlike:
     @pytest.mark.parametrize('name', ['marker', 'end_marker', 'prefix'])
     @pytest.mark.parametrize('reverse', ['', '&reverse=on'])
     @pytest.mark.parametrize(
@@ -154,7 +158,7 @@ class TestParameters:
         ],
         ids=lambda text: text[:9],
     )  # fmt: skip
-    def test_bound(self, assert_alike, name, value, reverse):
+    def test_for_a_bound(self, assert_alike, name, value, reverse):
         assert_alike('GET', f'format=json&{name}={value}{reverse}')
 
     @pytest.mark.parametrize(
@@ -172,7 +176,7 @@ class TestParameters:
         ],
     )
     @pytest.mark.parametrize('reverse', ['', '&reverse=on'])
-    def test_bounds_together(self, assert_alike, bounds, reverse):
+    def test_for_two_bounds(self, assert_alike, bounds, reverse):
         assert_alike('GET', f'format=json&{bounds}{reverse}')
 
     @pytest.mark.parametrize(
@@ -181,18 +185,18 @@ class TestParameters:
     )
     @pytest.mark.parametrize('prefix', ['', 'a', 'a/', '%E2%98%83'])
     @pytest.mark.parametrize('reverse', ['', '&reverse=on'])
-    def test_delimiter(self, assert_alike, delimiter, prefix, reverse):
+    def test_for_a_delimiter(self, assert_alike, delimiter, prefix, reverse):
         query = f'format=json&delimiter={delimiter}&prefix={prefix}{reverse}'
         assert_alike('GET', query)
 
     @pytest.mark.parametrize('wanted', ['xml', 'plain'])
-    def test_delimiter_in_other_formats(self, assert_alike, wanted):
+    def test_for_a_delimiter_in_other_formats(self, assert_alike, wanted):
         assert_alike('GET', f'format={wanted}&delimiter=/')
 
     # Swift's own listing by path overlooks an object that is named just past
     # a pseudo-directory (``a0`` next to ``a/b``), and backwards one that is
-    # named like it (``a/``), unless they lie in different databases: so there
-    # is none of those here.
+    # named like it (``a/``), unless they lie in different databases: so the
+    # container has no such names.
 
     @pytest.mark.parametrize(
         'path',
@@ -201,31 +205,31 @@ class TestParameters:
          'a&limit=2', '&marker=a', '&end_marker=b', '&limit=3', '&limit=0',
          '&prefix=b', '%00'],
     )  # fmt: skip
-    def test_path(self, assert_alike, path):
+    def test_for_a_path(self, assert_alike, path):
         assert_alike('GET', f'format=json&path={path}')
 
     @pytest.mark.parametrize('path', ['b', 'b/', 'd/e', 'long', 'c&limit=1'])
-    def test_path_backwards(self, assert_alike, path):
+    def test_for_a_path_backwards(self, assert_alike, path):
         assert_alike('GET', f'format=json&reverse=on&path={path}')
 
     @pytest.mark.parametrize(
         'limit',
         ['0', '1', '7', '10000', '10001', '', 'x', '-1', '1.5', '%D9%A3'],
     )
-    def test_limit(self, assert_alike, limit):
+    def test_for_a_limit(self, assert_alike, limit):
         assert_alike('GET', f'format=json&limit={limit}')
 
     @pytest.mark.parametrize(
         'reverse', ['true', '1', 'yes', 'on', 't', 'y', 'x', 'false', '']
     )
-    def test_reverse(self, assert_alike, reverse):
+    def test_for_reverse(self, assert_alike, reverse):
         assert_alike('GET', f'format=json&reverse={reverse}')
 
     @pytest.mark.parametrize(
         'name', ['marker', 'end_marker', 'prefix', 'delimiter', 'path',
                  'limit', 'format', 'reverse', 'states', 'other'],
     )  # fmt: skip
-    def test_that_is_not_utf8(self, assert_alike, name):
+    def test_for_values_that_are_not_utf8(self, assert_alike, name):
         assert_alike('GET', f'{name}=%FF')
 
     @pytest.mark.parametrize('method', ['GET', 'HEAD'])
@@ -234,7 +238,7 @@ class TestParameters:
         ['limit=1&limit=2', 'prefix=a&prefix=b', 'x=y', '&&', '=', 'limit',
          'LIMIT=1', 'includes=a', 'states=listing', 'symlink=get'],
     )  # fmt: skip
-    def test_odd_ones(self, assert_alike, method, query):
+    def test_for_odd_queries(self, assert_alike, method, query):
         assert_alike(method, query)
 
 
@@ -266,7 +270,7 @@ class TestPages:
                 sharded = client.listing(twins.sharded, **params)
                 assert sharded.names() == plain.names()
 
-    def test_tell_the_whole_containers_statistics(self, client, twins):
+    def test_show_the_statistics_of_the_whole_container(self, client, twins):
         shown = client.listing(twins.sharded, limit=1).headers
         assert shown['x-container-object-count'] == str(len(NAMES))
 

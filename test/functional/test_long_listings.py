@@ -13,7 +13,7 @@ from test.functional.conftest import USER, Pair
 
 SHARDS = 2
 PREFIX = '文' * 439 + '/'
-#: Names that no query can have as a marker beside the prefix, in one shard.
+#: Names in one shard, too long to be a query's marker beside the prefix.
 NAMES = tuple(
     islice(
         (
@@ -37,7 +37,7 @@ PARAMETERS = {
     },
     'path': {'path': PREFIX[:-1]},
 }
-#: The parameters that take a name behind all others.
+#: The parameters that take a name after all others.
 LAST_NAMES = {
     'prefix': 'end_marker',
     'reverse': 'marker',
@@ -87,7 +87,7 @@ def test_names_of_hundreds_of_characters_are_listed(
 
 
 @pytest.mark.parametrize('limit', [3, 30])
-def test_they_are_listed_in_any_order(client, twins, limit):
+def test_long_names_are_listed_in_any_order(client, twins, limit):
     params = {'prefix': PREFIX[:380], 'allow_unordered': 'true'}
     walked = []
     while page := client.listing(
@@ -119,7 +119,7 @@ def test_a_query_that_is_too_long_is_answered_as_by_a_plain_container(
 def longest_query(
     client: Client, twins: Pair, name: str, missing: int
 ) -> dict:
-    """Return a query for which a container server's request line has room.
+    """Return the longest query for a container server's request line.
 
     :param missing: how many bytes of the line it leaves unused
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tool that measures what sharding costs programs that people use."""
+"""The tool that measures what sharding costs common client programs."""
 
 import json
 import os
@@ -42,7 +42,7 @@ def test_each_kind_of_container_has_a_column(tmp_path):
     assert list(seconds[PROGRAMS[1]]) == KINDS
 
 
-def test_without_a_program_nothing_is_begun(tmp_path):
+def test_a_missing_program_is_reported_at_the_start(tmp_path):
     ran = measured('restic', env={**os.environ, 'PATH': str(tmp_path)})
     assert ran.returncode == 1
     assert ran.stderr == 'restic is not on the PATH: see --help\n'

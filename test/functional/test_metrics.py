@@ -25,7 +25,7 @@ def statsd(cluster):
 
 @pytest.fixture
 def counted(statsd, sharded):
-    """The metrics, with what creating the container sent gone by."""
+    """The metrics, without those of the container's creation."""
     statsd.counts()
     return statsd
 
@@ -80,9 +80,7 @@ def labelled(cluster, statsd):
     cluster.reconfigure({'DEFAULT.statsd_label_mode': None})
 
 
-def test_names_have_labels_if_the_operator_wants_them(
-    labelled, client, sharded
-):
+def test_metrics_have_labels_if_configured(labelled, client, sharded):
     labelled.counts()
     client.put(sharded, 'o', b'x')
     client.listing(sharded)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Backing containers that Swift's own container-sharder splits.
 
-Operators may run it with ``auto_shard``. What a split container holds is
-known by what its ranges last reported: the next run of the sharder brings the
-sums up to date, as it does for any container that Swift has split.
+Operators may run it with ``auto_shard``. The sums of a split container are
+those that its ranges last reported: the next run of the sharder brings them up
+to date, as it does for any container that Swift has split.
 """
 
 from pathlib import Path
@@ -26,7 +26,7 @@ SHARDER = 'container-sharder'
 UPDATER = 'container-updater'
 SHARDS = 2
 NAMES = tuple(f'{d}/{i:02}' for d in 'abc' for i in range(16))
-#: The names of the shard that is split, and where.
+#: The names in the shard that is split, and where it is split.
 SPLIT_NAMES = [name for name in NAMES if shard_of(name, SHARDS) == 0]
 BOUNDS = [SPLIT_NAMES[len(SPLIT_NAMES) * i // 3] for i in (1, 2)]
 RANGES = len(BOUNDS) + 1
@@ -36,7 +36,7 @@ MOST_RUNS = 6
 @pytest.fixture(scope='module')
 def cluster(tmp_path_factory):
     """A cluster of its own: the sharder visits all containers."""
-    # A run of the sharder splits one range off.
+    # Each run of the sharder splits off one range.
     options = ClusterOptions(settings={f'{SHARDER}.cleave_batch_size': '1'})
     with Cluster(tmp_path_factory.mktemp('native'), options) as cluster:
         yield cluster
@@ -44,7 +44,7 @@ def cluster(tmp_path_factory):
 
 @pytest.fixture(scope='module')
 def login(cluster):
-    """Logs in the owner, who needs another token after a restart."""
+    """Return a function that logs in the owner again after a restart."""
 
     def logged_in(user: str = USER) -> Client:
         return Client.login(cluster.auth_url, user, cluster.users[user])
@@ -60,19 +60,19 @@ def client(login) -> Client:
 
 @pytest.fixture(scope='module')
 def unfiltered(cluster, login) -> Client:
-    """The owner, by way of a proxy that has no shardmw."""
+    """The owner at a proxy that has no shardmw."""
     with running_unfiltered_proxy(cluster) as url:
         yield login().on(url)
 
 
 @pytest.fixture(scope='module')
 def backing(unfiltered) -> Backing:
-    """What lies behind the owner's sharded containers."""
+    """The backing containers of the owner's sharded containers."""
     return Backing(unfiltered)
 
 
 def fill(client: Client, container: str) -> None:
-    """Store an object of each name."""
+    """Store an object under each name."""
     archive = archive_of({name: name.encode() for name in NAMES})
     path = f'{client.path(container)}?extract-archive=tar'
     assert client.raw('PUT', path, body=archive).status == 200
@@ -119,7 +119,7 @@ def splitting(cluster, login, backing) -> Containers:
     containers = Containers(cluster, owner, backing)
     cluster.daemon(SHARDER)
     assert not containers.are_split()
-    # The proxy has used the shards a moment ago and does not look again yet.
+    # The proxy has just used the shards and does not look them up again yet.
     change(owner, containers.known)
     restart_proxy(cluster)
     return containers
@@ -133,14 +133,14 @@ def split(cluster, splitting) -> Containers:
         if splitting.are_split():
             break
     assert splitting.are_split()
-    # What a proxy wrote that did not know of the ranges goes to them now.
+    # The rows of a proxy that did not know of the ranges move into them now.
     cluster.daemon(SHARDER)
     restart_proxy(cluster)
     return splitting
 
 
 def restart_proxy(cluster: Cluster) -> None:
-    """Have the proxy forget what it has cached."""
+    """Restart the proxy and memcached, to empty the caches."""
     for server in ('proxy-1', 'memcached'):
         cluster.stop(server)
     for server in ('memcached', 'proxy-1'):
@@ -249,7 +249,7 @@ class TestOnceItIsSplit:
             got = client.get(split.twins.sharded, name)
             assert got.body == name.encode()
 
-    def test_rows_of_a_proxy_that_did_not_know_it_are_listed(
+    def test_rows_of_a_proxy_that_did_not_know_the_ranges_are_listed(
         self, client, split
     ):
         plain = make_plain(client)
@@ -257,7 +257,7 @@ class TestOnceItIsSplit:
         change(client, plain)
         assert rows_of(client, split.known) == rows_of(client, plain)
 
-    def test_takes_strays_in(
+    def test_takes_in_strays(
         self, cluster, client, unfiltered, backing, split
     ):
         container = split.known
@@ -274,14 +274,14 @@ class TestOnceItIsSplit:
 
 @pytest.fixture(scope='module')
 def changed(login, split) -> Containers:
-    """The containers with other objects than before."""
+    """The containers after :func:`change`."""
     for container in split.twins:
         change(login(), container)
     return split
 
 
 class TestChanges:
-    """They come last: they change the containers."""
+    """Tests that come last, as they change the containers."""
 
     def test_are_listed_at_once(self, client, changed):
         plain, sharded = (rows_of(client, each) for each in changed.twins)
@@ -307,7 +307,7 @@ class TestChanges:
         assert sharded['count'] == plain['count']
         assert sharded['bytes'] == plain['bytes']
 
-    def test_container_with_an_object_that_is_not_reported_is_not_deleted(
+    def test_container_with_an_unreported_object_is_not_deleted(
         self, cluster, client, split
     ):
         for name in NAMES:
@@ -319,7 +319,7 @@ class TestChanges:
         assert client.get(split.doomed, name).body == b'body'
         assert client.listing(split.doomed).names() == [name]
 
-    def test_emptied_container_is_deleted_and_can_be_created_anew(
+    def test_emptied_container_can_be_deleted_and_recreated(
         self, cluster, client, split
     ):
         for name in client.listing(split.doomed).names():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may do what with objects, and what nobody may: reserved names.
+"""Who may do what with objects; and what is reserved for Swift itself.
 
 :mod:`test.functional.test_access` has all kinds of clients and requests.
 """
@@ -35,7 +35,7 @@ class TestDenial:
 class TestAccountAccess:
     @pytest.fixture
     def account_acl(self, client):
-        """Gives a role in the whole account, for a test."""
+        """Return a function that gives a user a role in the account."""
 
         def give(role, user):
             acl = json.dumps({role: [user]})
@@ -67,7 +67,7 @@ class TestAccountAccess:
 class TestAccessControlLists:
     @pytest.fixture
     def stored(self, client, container):
-        """A container of a test's own, to give ACLs to."""
+        """A container for one test, to give ACLs to."""
         client.put(container, 'o', BODY)
         return container
 
@@ -132,7 +132,9 @@ class TestAccessControlLists:
         assert anonymous.get(stored, 'o', headers=headers).status == 401
         assert anonymous.get(stored, 'o').status == 401
 
-    def test_change_of_an_acl_counts_at_once(self, client, stranger, stored):
+    def test_change_of_an_acl_takes_effect_at_once(
+        self, client, stranger, stored
+    ):
         assert stranger.get(stored, 'o').status == 403
         client.post(stored, headers={'X-Container-Read': 'test:tester3'})
         assert stranger.get(stored, 'o').status == 200
@@ -150,7 +152,7 @@ class TestAccessControlLists:
         assert stranger.put(container, name, b'new').status == 403
 
 
-#: What nobody but the filter and Swift itself may say.
+#: Headers that only the filter and Swift itself may send.
 INTERNAL_HEADERS = {
     'X-Backend-Allow-Reserved-Names': 'true',
     'X-Backend-Storage-Policy-Index': '1',
@@ -222,12 +224,12 @@ class TestWhatIsReserved:
     ('method', 'status'),
     [('PUT', 201), ('GET', 200), ('POST', 202), ('DELETE', 204)],
 )
-def test_access_log_shows_what_a_client_asked_for(
+def test_access_log_shows_the_clients_path(
     client, cluster, stored, method, status
 ):
     client.put(stored, 'logged', BODY)
     answer = client.request(method, stored, 'logged', body=b'')
-    client.head(stored, 'o')  # after it, the request before is in the log
+    client.head(stored, 'o')  # the request before is logged by then
     log = cluster.log_path('proxy-1').read_text().splitlines()
     (line,) = [
         line

@@ -48,9 +48,9 @@ NAMES = [
 
 
 def converse(client, request: bytes, *, hang_up: bool = False):
-    """Send a request's bytes; returns the response that comes.
+    """Send a request's bytes; return the response.
 
-    :param hang_up: whether the client then says that it has no more
+    :param hang_up: whether the client then ends its side of the connection
     """
     connection = http.client.HTTPConnection(client.host, timeout=30)
     connection.connect()
@@ -64,7 +64,7 @@ def converse(client, request: bytes, *, hang_up: bool = False):
 
 
 def head_of(client, method, container, name, *headers) -> bytes:
-    """The first bytes of a request."""
+    """Return the head of a request."""
     lines = [
         f'{method} {client.path(container, name)} HTTP/1.1',
         f'Host: {client.host}',
@@ -85,7 +85,7 @@ class TestPut:
         assert answer.headers['x-trans-id'].startswith('tx')
         assert client.get(container, 'o').body == BODY
 
-    def test_of_a_chunked_body(self, client, container):
+    def test_of_a_chunked_body_creates_an_object(self, client, container):
         answer = client.put(container, 'o', iter([b'01234', b'', b'56789']))
         assert answer.status == 201
         assert answer.headers['etag'] == BODY_ETAG
@@ -93,7 +93,7 @@ class TestPut:
         assert got.body == BODY
         assert got.headers['content-length'] == '10'
 
-    def test_of_zero_bytes(self, client, container):
+    def test_of_zero_bytes_creates_an_object(self, client, container):
         answer = client.put(container, 'o', b'')
         assert answer.status == 201
         assert answer.headers['etag'] == hashlib.md5().hexdigest()
@@ -102,7 +102,9 @@ class TestPut:
         assert got.body == b''
         assert got.headers['content-length'] == '0'
 
-    def test_of_a_chunked_body_of_zero_bytes(self, client, container):
+    def test_of_a_chunked_body_of_zero_bytes_creates_an_object(
+        self, client, container
+    ):
         assert client.put(container, 'o', iter([])).status == 201
         assert client.get(container, 'o').body == b''
 
@@ -134,14 +136,14 @@ class TestPut:
         assert client.put(unique('missing'), 'o', BODY).status == 404
 
     @pytest.mark.parametrize('make', MAKERS.values(), ids=MAKERS)
-    def test_into_another_policy(self, client, make):
+    def test_into_another_policy_succeeds(self, client, make):
         container = make(client, X_Storage_Policy='Policy-1')
         assert client.put(container, 'o', BODY).status == 201
         assert client.get(container, 'o').body == BODY
         row = client.listing(container).json()[0]
         assert row['hash'] == BODY_ETAG
 
-    def test_row_of_the_listing(self, client, container):
+    def test_adds_a_row_to_the_listing(self, client, container):
         answer = client.put(
             container, 'o', BODY, headers={'Content-Type': 'text/plain'}
         )
@@ -175,7 +177,7 @@ class TestConditionalPut:
         assert answer.status == 412
         assert client.get(container, 'o').body == BODY
 
-    def test_if_none_match_star_creates_a_deleted_object(
+    def test_if_none_match_star_recreates_a_deleted_object(
         self, client, container
     ):
         client.put(container, 'o', b'old')
@@ -224,7 +226,7 @@ class TestPutIsChecked:
         assert client.put(container, 'o', b'x', headers=headers).status == 422
         assert client.get(container, 'o').body == BODY
 
-    def test_quoted_etag_is_taken(self, client, container):
+    def test_quoted_etag_is_accepted(self, client, container):
         headers = {'ETag': f'"{BODY_ETAG}"'}
         answer = client.put(container, 'o', BODY, headers=headers)
         assert answer.status == 201
@@ -235,9 +237,7 @@ class TestPutIsChecked:
         assert client.get(container, 'o').status == 404
 
     @pytest.mark.parametrize('length', ['abc', '-1', '1.5'])
-    def test_with_a_length_that_is_none_is_400(
-        self, client, container, length
-    ):
+    def test_with_an_invalid_length_is_400(self, client, container, length):
         request = head_of(
             client, 'PUT', container, 'o', f'Content-Length: {length}'
         )
@@ -270,7 +270,7 @@ class TestPutIsChecked:
         )
         assert converse(client, request).status == 413
 
-    def test_client_is_told_to_go_on(self, client, container):
+    def test_client_gets_100_continue(self, client, container):
         request = head_of(
             client,
             'PUT',
@@ -386,7 +386,7 @@ class TestHeadersOfAnObject:
         headers = client.head(container, 'page.html').headers
         assert headers['content-type'] == 'text/html'
 
-    def test_stored_headers_are_given_back(self, client, container):
+    def test_stored_headers_are_returned(self, client, container):
         headers = {
             'Content-Encoding': 'gzip',
             'Content-Disposition': 'attachment; filename="ü.txt"',
@@ -407,7 +407,7 @@ class TestHeadersOfAnObject:
         assert got['expires'] == FAR_AHEAD
         assert got['x-robots-tag'] == 'noindex'
 
-    def test_metadata_is_given_back(self, client, container):
+    def test_metadata_is_returned(self, client, container):
         headers = {
             'X-Object-Meta-Colour': 'blue',
             'X-Object-Meta-Unicode': '☃'.encode(),
@@ -436,7 +436,9 @@ class TestHeadersOfAnObject:
 
 class TestNames:
     @pytest.mark.parametrize('name', NAMES, ids=lambda name: ascii(name)[1:21])
-    def test_object_lives_and_dies(self, client, lasting, name):
+    def test_object_can_be_stored_read_and_deleted(
+        self, client, lasting, name
+    ):
         assert client.put(lasting, name, BODY).status == 201
         got = client.get(lasting, name)
         assert (got.status, got.body) == (200, BODY)
@@ -513,11 +515,11 @@ class TestGet:
     def test_object_in_a_missing_container_is_404(self, client, method):
         assert client.request(method, unique('none'), 'o').status == 404
 
-    def test_x_newest(self, client, stored):
+    def test_with_x_newest_succeeds(self, client, stored):
         got = client.get(stored, 'o', headers={'X-Newest': 'true'})
         assert (got.status, got.body) == (200, BODY)
 
-    def test_x_newest_of_a_missing_object(self, client, stored):
+    def test_with_x_newest_of_a_missing_object_is_404(self, client, stored):
         got = client.get(stored, 'missing', headers={'X-Newest': 'true'})
         assert got.status == 404
 
@@ -532,7 +534,9 @@ class TestGet:
             ('bytes=-100', BODY, 'bytes 0-9/10'),
         ],
     )
-    def test_range(self, client, stored, asked, body, content_range):
+    def test_of_a_range_is_206(
+        self, client, stored, asked, body, content_range
+    ):
         got = client.get(stored, 'o', headers={'Range': asked})
         assert got.status == 206
         assert got.body == body
@@ -542,17 +546,17 @@ class TestGet:
     @pytest.mark.parametrize(
         'asked', ['bytes=', 'bytes=4-2', 'lines=1-2', 'nonsense']
     )
-    def test_range_that_is_none_is_ignored(self, client, stored, asked):
+    def test_ignores_an_invalid_range(self, client, stored, asked):
         got = client.get(stored, 'o', headers={'Range': asked})
         assert (got.status, got.body) == (200, BODY)
 
     @pytest.mark.parametrize('asked', ['bytes=10-', 'bytes=100-200'])
-    def test_range_behind_the_end_is_416(self, client, stored, asked):
+    def test_of_a_range_beyond_the_end_is_416(self, client, stored, asked):
         got = client.get(stored, 'o', headers={'Range': asked})
         assert got.status == 416
         assert got.headers['content-range'] == 'bytes */10'
 
-    def test_many_ranges(self, client, stored):
+    def test_of_many_ranges_is_multipart(self, client, stored):
         got = client.get(stored, 'o', headers={'Range': 'bytes=0-1,4-5,-1'})
         assert got.status == 206
         content_type, _, boundary = got.headers['content-type'].partition(
@@ -568,7 +572,7 @@ class TestGet:
         assert b'Content-Range: bytes 4-5/10' in parts[2]
         assert got.headers['content-length'] == str(len(got.body))
 
-    def test_range_of_a_large_object(self, client, container):
+    def test_of_a_range_of_a_large_object_is_exact(self, client, container):
         body = hashlib.shake_128(b'seed').digest(3 << 20)
         client.put(container, 'o', body)
         headers = {'Range': 'bytes=1000000-2000000'}
@@ -595,12 +599,14 @@ class TestGet:
         ],
         ids=str,
     )
-    def test_condition(self, client, stored, headers, status):
+    def test_under_a_condition_depends_on_it(
+        self, client, stored, headers, status
+    ):
         got = client.get(stored, 'o', headers=headers)
         assert got.status == status
         assert client.head(stored, 'o', headers=headers).status == status
 
-    def test_range_under_a_condition(self, client, stored):
+    def test_of_a_range_under_a_condition_is_206(self, client, stored):
         headers = {'Range': 'bytes=0-1', 'If-Match': BODY_ETAG}
         got = client.get(stored, 'o', headers=headers)
         assert (got.status, got.body) == (206, b'01')
@@ -615,7 +621,7 @@ class TestGet:
         ],
         ids=str,
     )
-    def test_refusal_is_as_of_a_plain_container(
+    def test_refusal_is_that_of_a_plain_container(
         self, client, stored_pair, headers, status
     ):
         plain = client.get(stored_pair.plain, 'o', headers=headers)
@@ -634,7 +640,7 @@ class TestGet:
         ],
         ids=str,
     )
-    def test_condition_on_a_missing_object(
+    def test_under_a_condition_of_a_missing_object_is_404_or_412(
         self, client, stored, headers, status
     ):
         got = client.get(stored, 'missing', headers=headers)
@@ -681,7 +687,7 @@ class TestPost:
         assert 'content-encoding' not in got
         assert 'cache-control' not in got
 
-    def test_of_a_missing_object_is_404_and_makes_none(
+    def test_of_a_missing_object_is_404_and_creates_none(
         self, client, container
     ):
         headers = {'X-Object-Meta-A': 'b'}
@@ -727,7 +733,7 @@ class TestDelete:
     def test_of_a_missing_object_is_404(self, client, container):
         assert client.delete(container, 'o').status == 404
 
-    def test_on_condition_of_another_time_of_expiry_is_412(
+    def test_on_condition_of_another_expiry_time_is_412(
         self, client, container
     ):
         client.put(container, 'o', BODY, headers={'X-Delete-After': '1000'})
@@ -736,7 +742,7 @@ class TestDelete:
         assert answer.status == 412
         assert client.get(container, 'o').body == BODY
 
-    def test_leaves_the_others(self, client, container):
+    def test_leaves_other_objects(self, client, container):
         client.put(container, 'a', BODY)
         client.put(container, 'b', BODY)
         assert client.delete(container, 'a').status == 204
@@ -790,7 +796,7 @@ class TestCopy:
         assert got.headers['content-type'] == 'text/x-own'
         assert got.headers['content-disposition'] == 'inline'
 
-    def test_by_copy(self, client, between):
+    def test_by_copy_succeeds(self, client, between):
         source, destination = between
         answer = client.copy(source, 'a/ö', f'{destination}/b/%C3%BC')
         assert answer.status == 201
@@ -802,7 +808,7 @@ class TestCopy:
         assert got.headers['x-object-meta-colour'] == 'blue'
         assert client.listing(destination, prefix='b/').names() == ['b/ü']
 
-    def test_by_put(self, client, between):
+    def test_by_put_succeeds(self, client, between):
         source, destination = between
         headers = {'X-Copy-From': f'/{source}/a/%C3%B6'}
         answer = client.put(destination, 'by-put', headers=headers)
@@ -824,7 +830,7 @@ class TestCopy:
         assert got['x-object-meta-colour'] == 'blue'
         assert got['x-object-meta-size'] == 'big'
 
-    def test_with_fresh_metadata(self, client, between):
+    def test_with_fresh_metadata_drops_the_old(self, client, between):
         source, destination = between
         client.copy(
             source,
@@ -840,13 +846,15 @@ class TestCopy:
         assert 'x-object-meta-colour' not in got.headers
         assert got.headers['x-object-meta-size'] == 'big'
 
-    def test_of_a_range(self, client, between):
+    def test_of_a_range_copies_the_range(self, client, between):
         source, destination = between
         headers = {'Range': 'bytes=2-4'}
         client.copy(source, 'a/ö', f'{destination}/part', headers=headers)
         assert client.get(destination, 'part').body == b'234'
 
-    def test_of_and_to_names_of_1024_bytes(self, client, lasting_two):
+    def test_from_and_to_names_of_1024_bytes_succeeds(
+        self, client, lasting_two
+    ):
         source, destination = lasting_two
         client.put(source, 's' * 1024, BODY)
         copied = client.copy(source, 's' * 1024, f'{destination}/short')
@@ -858,7 +866,7 @@ class TestCopy:
         assert client.get(destination, 'd' * 1024).body == BODY
 
     @pytest.mark.parametrize('make', MAKERS.values(), ids=MAKERS)
-    def test_to_another_account(self, client, login, container, make):
+    def test_by_another_account_succeeds(self, client, login, container, make):
         headers = {'X-Container-Read': 'test2:tester2'}
         client.post(container, headers=headers)
         client.put(container, 'o', BODY)
@@ -874,7 +882,9 @@ class TestCopy:
         assert other.get(theirs, 'o').body == BODY
 
     @pytest.mark.parametrize('make', MAKERS.values(), ids=MAKERS)
-    def test_into_another_account(self, client, login, container, make):
+    def test_into_another_account_succeeds(
+        self, client, login, container, make
+    ):
         headers = {'X-Container-Write': 'test2:tester2'}
         client.post(container, headers=headers)
         other = login('test2:tester2')
@@ -944,7 +954,7 @@ class TestCopy:
         assert client.copy(stored, 'o', f'{missing}/o').status == 404
 
     @pytest.mark.parametrize('source', ['no-object', '/', 'c/'])
-    def test_from_what_is_no_object_is_412(self, client, stored, source):
+    def test_from_an_invalid_source_is_412(self, client, stored, source):
         headers = {'X-Copy-From': source}
         assert client.put(stored, 'p', headers=headers).status == 412
 
@@ -956,7 +966,7 @@ class TestCopy:
         answer = client.put(stored, 'p', b'body', headers=headers)
         assert answer.status == 400
 
-    def test_under_a_condition(self, client, between):
+    def test_under_a_condition_depends_on_it(self, client, between):
         source, destination = between
         to = f'{destination}/condition'
         headers = {'If-Match': '"other"'}
@@ -967,9 +977,9 @@ class TestCopy:
 
 
 class TestOtherFilters:
-    """What is left of shardmw in the pipeline, as far as none has a file."""
+    """Filters left of shardmw whose tests have no file of their own."""
 
-    def test_etags_are_quoted_where_the_container_says_so(
+    def test_etags_are_quoted_if_the_container_says_so(
         self, client, container
     ):
         client.put(container, 'o', BODY)
@@ -994,7 +1004,7 @@ class TestOtherFilters:
     ids=['snowman', 'percent', 'dot', 'long', 'long snowmen'],
 )
 def container_name(request):
-    """A name that is unusual."""
+    """An unusual name."""
     return request.param.format(unique('c'))
 
 
@@ -1002,14 +1012,14 @@ def container_name(request):
     scope='class', params=[{}, {SHARD_COUNT_HEADER: '4'}], ids=MAKERS
 )
 def named(request, login, container_name):
-    """A container of that name, once plain and once sharded."""
+    """A container with that name, once plain and once sharded."""
     name = f'{container_name}{len(request.param)}'
     assert login(USER).put(name, headers=request.param).status == 201
     return name
 
 
 class TestContainerNames:
-    def test_objects_live_and_die(self, client, named):
+    def test_objects_can_be_stored_read_and_deleted(self, client, named):
         assert client.put(named, 'a/ö', BODY).status == 201
         assert client.get(named, 'a/ö').body == BODY
         assert client.post(named, 'a/ö').status == 202
@@ -1043,7 +1053,7 @@ class TestMethods:
     @pytest.mark.parametrize(
         'method', ['REPLICATE', 'UPDATE', 'GETorHEAD', '__init__']
     )
-    def test_of_swifts_own_are_405(self, client, stored, method):
+    def test_internal_to_swift_are_405(self, client, stored, method):
         assert client.request(method, stored, 'o').status == 405
 
     def test_options_lists_the_methods(self, client, stored):

@@ -15,7 +15,7 @@ from test.functional.conftest import (
 )
 from test.functional.realclients import COUNTS, names_in, store
 
-# openstacksdk warns of code of its own.
+# openstacksdk warns about its own code.
 pytestmark = [
     pytest.mark.filterwarnings('ignore:Support for InfluxDB'),
     pytest.mark.filterwarnings('ignore:The _compute_attributes method'),
@@ -28,9 +28,9 @@ NAMES = ['a', 'b/1', 'b/2', 'b/c/3', 'with space', 'ü/☃']
 
 @pytest.fixture(scope='module')
 def connection(cluster):
-    """The tests' user, let in by auth v1.
+    """The tests' user, logged in by auth v1.
 
-    The plugin for that comes with python-swiftclient.
+    The auth plugin is part of python-swiftclient.
     """
     with openstack.connect(
         load_envvars=False,
@@ -51,7 +51,7 @@ def sdk(connection):
 
 @pytest.fixture(scope='class', params=MAKERS)
 def filled(request, login) -> str:
-    """A container with some objects, that no test changes."""
+    """A container with some objects, which no test changes."""
     owner = login(USER)
     container = MAKERS[request.param](owner)
     store(owner, container, *NAMES)
@@ -63,7 +63,7 @@ def names_of(resources) -> list[str]:
 
 
 class TestContainer:
-    def test_is_made_and_deleted(self, client, sdk):
+    def test_can_be_created_and_deleted(self, client, sdk):
         name = unique('sdk')
         sdk.create_container(name)
         assert client.head(name).status == 204
@@ -72,12 +72,12 @@ class TestContainer:
 
     def test_is_sharded_by_a_header(self, client, sdk):
         name = unique('sdk')
-        # create_container sends no headers but those that it knows.
+        # create_container sends only headers that it knows.
         sdk.put(f'/{name}', headers={SHARD_COUNT_HEADER: '3'})
         headers = client.head(name).headers
         assert headers[SHARD_COUNT_HEADER.lower()] == '3'
 
-    def test_that_is_there_is_left_as_it_is(self, client, sdk, sharded):
+    def test_that_exists_is_left_unchanged(self, client, sdk, sharded):
         sdk.create_container(sharded)
         headers = client.head(sharded).headers
         assert headers[SHARD_COUNT_HEADER.lower()] == str(SHARDS)
@@ -92,7 +92,7 @@ class TestContainer:
         with pytest.raises(NotFoundException):
             sdk.get_container_metadata(unique('missing'))
 
-    def test_has_figures(self, sdk, filled):
+    def test_shows_its_sums(self, sdk, filled):
         shown = sdk.get_container_metadata(filled)
         assert shown.object_count == len(NAMES)
         assert shown.bytes_used == len(NAMES) * len(STORED_BODY)
@@ -137,14 +137,14 @@ class TestListing:
 
 
 class TestObject:
-    def test_lives_and_dies(self, sdk, container):
+    def test_can_be_stored_read_and_deleted(self, sdk, container):
         sdk.create_object(container, 'b ☃/o', data=STORED_BODY)
         assert sdk.download_object('b ☃/o', container) == STORED_BODY
         sdk.delete_object('b ☃/o', container=container, ignore_missing=False)
         with pytest.raises(NotFoundException):
             sdk.get_object_metadata('b ☃/o', container)
 
-    def test_that_is_missing_may_be_deleted_if_so_asked(self, sdk, filled):
+    def test_that_is_missing_may_be_deleted_by_default(self, sdk, filled):
         sdk.delete_object('missing', container=filled)
         with pytest.raises(NotFoundException):
             sdk.delete_object(
@@ -193,7 +193,7 @@ def large(tmp_path) -> str:
 class TestLargeObject:
     @pytest.fixture(params=[True, False], ids=['slo', 'dlo'])
     def uploaded(self, request, sdk, container, large) -> str:
-        """A container with the file, whose segments lie beside it."""
+        """A container with the file and its segments."""
         sdk.upload_object(
             container,
             'large',
@@ -220,7 +220,7 @@ class TestLargeObject:
             file.write(b'more')
         assert sdk.is_object_stale(uploaded, 'large', large)
 
-    def test_that_is_static_takes_its_segments_along(
+    def test_that_is_static_is_deleted_with_its_segments(
         self, client, connection, container, large
     ):
         connection.create_object(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many listings at once: how many requests to shards are under way."""
+"""Many listings at once, and the bound on concurrent requests to shards."""
 
 import threading
 from pathlib import Path
@@ -25,10 +25,10 @@ def bounded_url(cluster):
 
     def change(conf) -> None:
         conf['filter:shardmw']['account_fanout_concurrency'] = str(BOUND)
-        # The pause of a server is no reason to give it up.
+        # Requests to the paused server do not time out.
         conf['app:proxy-server']['node_timeout'] = '60'
         conf['app:proxy-server']['recoverable_node_timeout'] = '60'
-        # The same connections are not counted twice.
+        # No idle connections are counted.
         conf['filter:shardmw']['idle_connections'] = '0'
 
     with running_proxy(cluster, 'bounded-proxy', change) as url:
@@ -45,7 +45,7 @@ def connections_to(port: int) -> int:
     )
 
 
-def test_listings_at_once_exceed_no_bound_and_are_right(
+def test_concurrent_listings_keep_to_the_bound_and_are_right(
     cluster, client, bounded_url
 ):
     client = client.on(bounded_url)
@@ -69,9 +69,10 @@ def test_listings_at_once_exceed_no_bound_and_are_right(
     try:
         for thread in threads:
             thread.start()
-        # Each listing that has a turn asks for the root, too.
+        # Each listing under way sends a request for the root, too.
         wait_until(lambda: connections_to(server.port) >= 2 * BOUND)
-        # The object server is not paused: by now the proxy has them all.
+        # The object server is not paused: after these answers, the proxy has
+        # received all listings.
         for name in NAMES:
             assert client.get(container, name).status == 200
         assert connections_to(server.port) == 2 * BOUND

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Storage policies: features that reach from one policy into another."""
+"""Storage policies, and features that span two policies."""
 
 import pytest
 
@@ -10,18 +10,18 @@ BODY = b'0123456789'
 
 @pytest.fixture(scope='class', params=MAKERS)
 def first(request, login):
-    """A container of the first policy."""
+    """A container with the first policy."""
     return MAKERS[request.param](login(USER), X_Storage_Policy='Policy-0')
 
 
 @pytest.fixture(scope='class', params=MAKERS)
 def second(request, login):
-    """A container of the second policy."""
+    """A container with the second policy."""
     return MAKERS[request.param](login(USER), X_Storage_Policy='Policy-1')
 
 
 class TestObject:
-    def test_lives_and_dies_in_the_policy_of_its_container(
+    def test_can_be_stored_read_and_deleted_in_the_policy_of_its_container(
         self, client, second
     ):
         client.put(second, 'alive', BODY)
@@ -57,21 +57,23 @@ class TestObject:
 
 
 class TestAcrossPolicies:
-    def test_copy(self, client, first, second):
+    def test_objects_can_be_copied(self, client, first, second):
         client.put(first, 'copy-1', BODY)
         assert client.copy(first, 'copy-1', f'{second}/copy-2').status == 201
         assert client.get(second, 'copy-2').body == BODY
         assert client.copy(second, 'copy-2', f'{first}/copy-3').status == 201
         assert client.get(first, 'copy-3').body == BODY
 
-    def test_copy_of_names_of_1024_bytes(self, client, first, second):
+    def test_objects_with_names_of_1024_bytes_can_be_copied(
+        self, client, first, second
+    ):
         client.put(second, 'n' * 1024, BODY)
         copied = client.copy(second, 'n' * 1024, f'{first}/short')
         assert copied.status == 201
         assert client.get(first, 'short').body == BODY
 
     @pytest.mark.parametrize('headers', [{}, {'X-Newest': 'true'}], ids=str)
-    def test_symlink(self, client, first, second, headers):
+    def test_symlinks_are_followed(self, client, first, second, headers):
         client.put(first, 'target', BODY)
         client.put(second, 'target', BODY)
         to_first = {'X-Symlink-Target': f'{first}/target'}
@@ -82,7 +84,7 @@ class TestAcrossPolicies:
         assert client.get(second, 'link', headers=headers).body == BODY
         assert client.head(second, 'link', headers=headers).status == 200
 
-    def test_static_large_object(self, client, first, second):
+    def test_static_large_objects_have_segments(self, client, first, second):
         client.put(first, 'static', b'first,')
         client.put(second, 'static', b'second')
         manifest = (
@@ -94,14 +96,14 @@ class TestAcrossPolicies:
         assert client.get(first, 'large').body == b'first,second'
         assert client.get(second, 'large').body == b'first,second'
 
-    def test_dynamic_large_object(self, client, first, second):
+    def test_dynamic_large_objects_have_segments(self, client, first, second):
         client.put(first, 'dynamic/1', b'one,')
         client.put(first, 'dynamic/2', b'two')
         headers = {'X-Object-Manifest': f'{first}/dynamic/'}
         client.put(second, 'dynamic', headers=headers)
         assert client.get(second, 'dynamic').body == b'one,two'
 
-    def test_versions_location(self, client, first, second):
+    def test_versions_location_keeps_old_versions(self, client, first, second):
         client.post(second, headers={'X-Versions-Location': first})
         name = unique('o')
         client.put(second, name, b'old')

@@ -10,8 +10,8 @@ import pytest
 
 PROFILE = Path(__file__).parents[2] / 'tools' / 'profile'
 
-#: In the place of py-spy: one sample in shardmw's rows, three in databases,
-#: and many of a process that waits.
+#: A fake py-spy: one sample in shardmw's rows, three in databases, and many of
+#: a process that waits.
 SPY = """\
 #!/bin/sh
 while [ "$1" != -o ]; do shift; done
@@ -34,7 +34,7 @@ def run_profile(*arguments: str, path: str) -> subprocess.CompletedProcess:
 
 @pytest.fixture
 def path(tmp_path) -> str:
-    """Where a ``py-spy`` is found."""
+    """The PATH that finds the fake ``py-spy`` first."""
     spy = tmp_path / 'py-spy'
     spy.write_text(SPY)
     spy.chmod(0o755)
@@ -58,7 +58,7 @@ def test_listings_and_heads_have_a_column_each(path):
         assert rows + databases == pytest.approx(cells['| together'], abs=0.07)
 
 
-def test_without_a_spy_nothing_is_begun(tmp_path):
+def test_a_missing_py_spy_is_reported_at_the_start(tmp_path):
     ran = run_profile(path=str(tmp_path))
     assert ran.returncode == 1
     assert ran.stderr == 'py-spy is missing: pip install py-spy\n'

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quotas hold for the whole of a sharded container.
+"""Quotas apply to a sharded container as a whole.
 
-Swift's own filters hold them, against its cached info, which may be a minute
-old. A change of the metadata has Swift read the info anew, and so do a HEAD
-and a listing.
+Swift's own filters enforce them with cached info, which may be a minute old.
+Swift reads the info again after a change of the metadata, a HEAD or a listing.
 """
 
 import pytest
@@ -30,7 +29,7 @@ REFUSED = (413, b'Upload exceeds quota.')
 
 
 def set_quota(client: Client, container: str, **quota: int | str) -> None:
-    """Set quotas, and have Swift look at the container anew."""
+    """Set quotas, after which Swift reads the container's info again."""
     headers = {
         f'X-Container-Meta-Quota-{name}': str(value)
         for name, value in quota.items()
@@ -47,13 +46,13 @@ def full(client, container) -> str:
 
 
 class TestCount:
-    def test_refuses_one_object_more(self, client, full):
+    def test_refuses_one_more_object(self, client, full):
         set_quota(client, full, Count=4)
         answer = client.put(full, 'e', b'x')
         assert (answer.status, answer.body) == REFUSED
         assert client.get(full, 'e').status == 404
 
-    def test_lets_the_last_object_in(self, client, full):
+    def test_admits_the_last_object(self, client, full):
         set_quota(client, full, Count=5)
         assert client.put(full, 'e', b'x').status == 201
 
@@ -68,7 +67,7 @@ class TestCount:
         assert client.put(container, 'b').status == 413
         assert client.put(container, 'y' * 1024).status == 413
 
-    def test_of_nothing_refuses_everything(self, client, container):
+    def test_of_zero_refuses_everything(self, client, container):
         set_quota(client, container, Count=0)
         assert client.put(container, 'a').status == 413
 
@@ -79,38 +78,40 @@ class TestCount:
         assert client.post(full, 'a', headers=headers).status == 202
         assert client.delete(full, 'a').status == 204
 
-    def test_lets_an_object_in_for_one_that_went(self, client, full):
+    def test_admits_an_object_after_a_deletion(self, client, full):
         set_quota(client, full, Count=4)
         client.delete(full, 'a')
         set_quota(client, full, Count=4)
         assert client.put(full, 'e').status == 201
 
-    def test_can_be_taken_off(self, client, full):
+    def test_can_be_removed(self, client, full):
         set_quota(client, full, Count=4)
         set_quota(client, full, Count='')
         assert client.put(full, 'e').status == 201
 
 
 class TestBytes:
-    def test_refuses_one_byte_more(self, client, full):
+    def test_refuses_one_more_byte(self, client, full):
         set_quota(client, full, Bytes=50)
         answer = client.put(full, 'e', b'01234567890')
         assert (answer.status, answer.body) == REFUSED
         assert client.get(full, 'e').status == 404
 
-    def test_lets_the_last_byte_in(self, client, full):
+    def test_admits_the_last_byte(self, client, full):
         set_quota(client, full, Bytes=50)
         assert client.put(full, 'e', b'0123456789').status == 201
 
-    def test_counts_both_for_an_object_that_is_replaced(self, client, full):
+    def test_counts_the_old_and_the_new_object_of_an_overwrite(
+        self, client, full
+    ):
         set_quota(client, full, Bytes=49)
         assert client.put(full, 'a', b'0123456789').status == 413
 
-    def test_takes_an_object_of_no_bytes(self, client, full):
+    def test_admits_an_empty_object(self, client, full):
         set_quota(client, full, Bytes=40)
         assert client.put(full, 'e', b'').status == 201
 
-    def test_takes_chunks_of_unknown_length(self, client, full):
+    def test_admits_chunks_of_unknown_length(self, client, full):
         set_quota(client, full, Bytes=41)
         assert client.put(full, 'e', iter([b'01', b'23'])).status == 201
 
@@ -138,7 +139,7 @@ class TestBytes:
 
 @pytest.fixture(params=['HEAD', 'GET'])
 def shown(request):
-    """Returns the counts of a container or account, as a client sees them."""
+    """Return a function that gets a container's or an account's counts."""
 
     def counts(client: Client, container: str | None = None) -> list[int]:
         answer = client.request(request.param, container)
@@ -153,17 +154,17 @@ def shown(request):
 
 
 class TestCountsThatAClientHasSeen:
-    """They decide about the next upload, not those of a minute ago."""
+    """The next upload is checked with these counts, not with older ones."""
 
     @pytest.fixture
     def narrow(self, client, container) -> str:
-        """A container of three bytes in three objects at most."""
+        """A container with room for three objects and three bytes."""
         set_quota(client, container, Count=3, Bytes=3)
         return container
 
     @pytest.fixture
     def used_up(self, client, narrow) -> str:
-        """Return such a container without room, of which Swift knows."""
+        """A container without room, as Swift knows."""
         for name in ('a', 'b', 'c'):
             assert client.put(narrow, name, b'x').status == 201
         set_quota(client, narrow, Count=3, Bytes=3)
@@ -179,7 +180,7 @@ class TestCountsThatAClientHasSeen:
         answer = client.put(narrow, 'd')
         assert (answer.status, answer.body) == REFUSED
 
-    def test_let_an_object_in_for_one_that_went(self, client, used_up, shown):
+    def test_admit_an_object_after_a_deletion(self, client, used_up, shown):
         assert client.delete(used_up, 'a').status == 204
         assert shown(client, used_up) == [2, 2]
         assert client.put(used_up, 'd', b'x').status == 201
@@ -193,7 +194,7 @@ class TestCountsThatAClientHasSeen:
         answer = client.put(narrow, 'c', b'x')
         assert (answer.status, answer.body) == REFUSED
 
-    def test_let_bytes_in_for_an_object_that_became_smaller(
+    def test_admit_bytes_after_an_object_became_smaller(
         self, client, container, shown
     ):
         client.put(container, 'a', b'xxx')
@@ -203,7 +204,7 @@ class TestCountsThatAClientHasSeen:
         assert shown(client, container) == [1, 0]
         assert client.put(container, 'b', b'x').status == 201
 
-    def test_are_renewed_by_each_look(self, client, narrow, shown):
+    def test_are_renewed_by_each_request_for_them(self, client, narrow, shown):
         for count in (1, 2, 3):
             assert client.put(narrow, f'{count}', b'x').status == 201
             assert shown(client, narrow) == [count, count]
@@ -220,7 +221,7 @@ class TestCountsThatAClientHasSeen:
         assert client.put(used_up, 'd', b'x').status == 201
 
     @pytest.mark.parametrize('method', ['PUT', 'POST'])
-    def test_are_not_used_after_a_change_that_follows_a_look(
+    def test_are_not_used_after_a_later_change_of_the_metadata(
         self, client, used_up, shown, method
     ):
         shown(client, used_up)
@@ -228,7 +229,7 @@ class TestCountsThatAClientHasSeen:
         assert client.request(method, used_up).status in (202, 204)
         assert client.put(used_up, 'd', b'x').status == 201
 
-    def test_are_not_used_once_the_container_is_another(
+    def test_are_not_used_for_a_recreated_container(
         self, client, used_up, shown
     ):
         shown(client, used_up)
@@ -250,7 +251,7 @@ class TestCountsThatAClientHasSeen:
 
 
 class TestCountsOfAnAccountThatAClientHasSeen:
-    """They decide about the next upload, too."""
+    """The next upload is checked with these counts, too."""
 
     @pytest.fixture
     def owner(self, login) -> Client:
@@ -279,7 +280,7 @@ class TestCountsOfAnAccountThatAClientHasSeen:
         answer = owner.put(narrow, 'b')
         assert (answer.status, answer.body) == REFUSED
 
-    def test_let_an_object_in_for_one_that_went(
+    def test_admit_an_object_after_a_deletion(
         self, cluster, owner, narrow, shown
     ):
         assert owner.put(narrow, 'a').status == 201
@@ -295,7 +296,9 @@ class TestCountsOfAnAccountThatAClientHasSeen:
 class TestSetting:
     @pytest.mark.parametrize('name', [COUNT_QUOTA, BYTES_QUOTA])
     @pytest.mark.parametrize('method', ['PUT', 'POST'])
-    def test_what_is_no_number_is_400(self, client, container, method, name):
+    def test_that_is_not_a_number_is_400(
+        self, client, container, method, name
+    ):
         headers = {name: 'many'}
         answer = client.request(method, container, headers=headers)
         assert answer.status == 400
@@ -316,12 +319,12 @@ class TestSetting:
 class TestRefusal:
     @pytest.fixture
     def narrow_pair(self, client, pair):
-        """A plain and a sharded container that take nothing."""
+        """A plain and a sharded container without room."""
         for container in pair:
             set_quota(client, container, Count=0)
         return pair
 
-    def test_is_the_plain_containers(self, client, narrow_pair):
+    def test_is_that_of_a_plain_container(self, client, narrow_pair):
         plain, sharded = (
             masked(client.put(container, 'o', b'x'), container)
             for container in narrow_pair
@@ -329,7 +332,9 @@ class TestRefusal:
         assert sharded == plain
         assert sharded.status == 413
 
-    def test_is_kept_from_those_who_may_not_write(self, stranger, narrow_pair):
+    def test_is_not_shown_to_clients_who_may_not_write(
+        self, stranger, narrow_pair
+    ):
         plain, sharded = (
             masked(stranger.put(container, 'o', b'x'), container)
             for container in narrow_pair
@@ -341,7 +346,7 @@ class TestRefusal:
 class TestVersions:
     @pytest.fixture
     def versioned(self, client, container) -> str:
-        """A container that keeps what its objects were."""
+        """A container with versioning on."""
         headers = {'X-Versions-Enabled': 'true'}
         assert client.post(container, headers=headers).status == 204
         return container
@@ -370,14 +375,14 @@ class TestVersions:
 
     @pytest.fixture
     def bulky(self, client, versioned) -> str:
-        """Three versions of five bytes each, and Swift knows of them."""
+        """A container with three versions of five bytes, as Swift knows."""
         for body in (b'aaaaa', b'bbbbb', b'ccccc'):
             client.put(versioned, 'o', body)
         self.look_anew(client, versioned)
         return versioned
 
     def look_anew(self, client, container) -> None:
-        """Have Swift look at the versions, too, whose size it caches."""
+        """Have Swift read the cached size of the versions again, too."""
         client.post(container, headers={'X-Versions-Enabled': 'false'})
         client.post(container, headers={'X-Versions-Enabled': 'true'})
         client.head(container)
@@ -392,10 +397,10 @@ class TestVersions:
         set_quota(client, bulky, Bytes=20)
         assert client.put(bulky, 'o', b'ddddd').status == 201
 
-    def test_bytes_count_if_only_the_versions_lie_in_a_plain_container(
+    def test_bytes_of_versions_in_a_plain_container_count(
         self, client, unfiltered, sharded
     ):
-        """As those do of a container from before versions were sharded."""
+        """Check a container like those from before versions were sharded."""
         client.put(sharded, 'o', b'0123456789')
         headers = {'X-Versions-Enabled': 'true'}
         assert unfiltered.post(sharded, headers=headers).status == 204
@@ -427,7 +432,7 @@ class TestVersions:
         assert client.delete(versioned, 'a').status == 204
         assert client.get(versioned, 'a').status == 404
 
-    def test_copy_of_the_object_from_before_needs_no_room(
+    def test_copy_of_the_unversioned_object_needs_no_room(
         self, client, container
     ):
         client.put(container, 'o', b'from before')
@@ -437,7 +442,7 @@ class TestVersions:
         listing = client.listing(container, versions='true').json()
         assert [row['bytes'] for row in listing] == [4, 11]
 
-    def test_refused_upload_leaves_the_object_from_before_alone(
+    def test_refused_upload_leaves_the_unversioned_object_alone(
         self, client, container
     ):
         client.put(container, 'o', b'from before')

@@ -32,7 +32,7 @@ def cluster(tmp_path_factory) -> Iterator[Cluster]:
 
 @pytest.fixture(scope='module')
 def clients(cluster) -> Iterator[list[Callable[[], Client]]]:
-    """Make clients of two proxies whose memcacheds differ."""
+    """Functions that log in at two proxies with memcacheds of their own."""
     key = cluster.users[USER]
 
     def first() -> Client:
@@ -61,7 +61,7 @@ def layout_of(client: Client, container: str) -> str | None:
 
 
 def refusals(cluster: Cluster) -> list[str]:
-    """Return what the filter has logged when it refused a request."""
+    """Return the filter's log lines of refused requests."""
     logs = [cluster.path / 'log' / name for name in PROXY_LOGS]
     return [
         line
@@ -72,9 +72,9 @@ def refusals(cluster: Cluster) -> list[str]:
 
 
 def check(cluster: Cluster, history: History) -> None:
-    """Check that no listing was refused, and what clients have seen.
+    """Check that no listing was refused, and that the history is consistent.
 
-    Object servers refuse some writes of one object that meet.
+    Object servers refuse some concurrent writes of one object.
     """
     refused = [each for each in history.refused if each.startswith('page')]
     assert refused + refusals(cluster) == []
@@ -167,7 +167,7 @@ def test_a_dry_run_changes_nothing(client, admin, filled):
         ('a/b', '4', 2, 'not a name like'),
     ],
 )
-def test_what_cannot_be_done_is_refused(
+def test_an_impossible_change_is_refused(
     client, admin, filled, container, shards, status, message
 ):
     container = filled if container == 'filled' else container

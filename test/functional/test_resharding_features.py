@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Use containers whose layout changes, with all that clients use.
+"""Use all features of containers while their layout changes.
 
-The cluster encrypts, and the containers are of its second policy. A change
-stays in a phase while the tests look at it.
+The cluster encrypts, and the containers have its second policy. A change stays
+in a phase while the tests use the container.
 """
 
 import json
@@ -31,7 +31,7 @@ from test.functional.test_transparency import OnBoth, names, settings_for
 
 POLICY = {'X-Storage-Policy': 'Policy-1'}
 
-#: A change stays in a phase for longer than any test takes.
+#: How long a change stays in a phase, in seconds: longer than any test takes.
 LONG = '3600'
 ANNOUNCED = ('announced', '--info-cache-seconds', LONG)
 SETTLING = ('settling', '--settle-seconds', LONG)
@@ -46,7 +46,7 @@ CHANGES = pytest.mark.parametrize(
 
 @pytest.fixture(scope='module')
 def cluster(tmp_path_factory) -> Iterator[Cluster]:
-    # Sums are read anew for the quotas of every upload.
+    # Sums are read again for the quotas of every upload.
     settings = {**SETTINGS, 'shardmw.stats_cache_seconds': '0'}
     options = ClusterOptions(encryption=True, policies=2, settings=settings)
     with Cluster(tmp_path_factory.mktemp('features'), options) as cluster:
@@ -58,7 +58,7 @@ admin = pytest.fixture(scope='module')(admin_of)
 
 
 def make(client: Client, container: str, shards: int, **headers: str) -> str:
-    """Create a container of the second policy; return its name."""
+    """Create a container with the second policy; return its name."""
     headers = {key.replace('_', '-'): value for key, value in headers.items()}
     headers |= POLICY
     if shards:
@@ -77,7 +77,7 @@ def staying(
 ) -> Iterator[None]:
     """Have changes stay in a phase until the end of the block.
 
-    :param phase: its name, and options of the command
+    :param phase: the phase's name, and options of the command
     """
     name, *options = phase
     commands = [
@@ -111,7 +111,7 @@ class WhileItChanges(OnBoth):
         shards: int,
         phase: tuple,
     ) -> None:
-        # A long name leaves some file systems no room for what encryption
+        # With a long name, some file systems have no room for what encryption
         # stores beside it.
         super().__init__(client, former, longest_name=200)
         self.new_count = shards
@@ -193,7 +193,7 @@ class Uploads:
 
 
 class Versions:
-    """Old versions, in a hidden container that changes with its owner."""
+    """Old versions, in a hidden container that changes with its container."""
 
     def __init__(self, client: Client, admin: Admin, shards: int) -> None:
         self.client = client
@@ -327,13 +327,13 @@ class Quota:
         assert self.client.listing(self.container).names() == names
 
     def put(self, name: str) -> int:
-        # Proxies drop the count of objects that they have cached.
+        # The POST has proxies drop the count that they have cached.
         assert self.client.post(self.container).status == 204
         return self.client.put(self.container, name, b'x').status
 
 
 class Anew:
-    """Containers that are deleted in each phase, and made again."""
+    """Containers that are deleted and recreated, one in each phase."""
 
     def __init__(self, client: Client, shards: int) -> None:
         self.client = client

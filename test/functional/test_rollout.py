@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The filter comes to a cluster that is in use, and goes again.
+"""The filter is added to a cluster that is in use, and removed again.
 
-The steps are those of doc/operating.md. While the filter is there, somebody
-types what the pages say, too.
+The steps are those of doc/operating.md. While the filter is there, the
+commands of the pages are run, too.
 """
 
 import configparser
@@ -41,17 +41,17 @@ VERSIONED = 'pictures'
 BUCKET = 'bucket'
 PART = b'p' * (5 << 20)
 
-#: The pages whose commands are tried, one after the other.
+#: The pages whose commands are run, one after the other.
 PAGES = ('README.md', 'doc/operating.md', 'doc/clients.md', 'doc/design.md')
 
-#: The containers that exist when the filter comes, and their new counts.
+#: Containers that are older than the filter, and their new shard counts.
 COUNTS = {'logs': 4, VERSIONED: 3, BUCKET: 4, f'{BUCKET}+segments': 2}
 
 
 class Operator:
-    """Puts the filter into the configurations of a cluster, and takes it out.
+    """Adds the filter to the configurations of a cluster, and removes it.
 
-    The embedded Swift writes them with the filter.
+    The embedded Swift has written them with the filter.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -95,23 +95,24 @@ def _parsed(text: str) -> configparser.RawConfigParser:
 
 
 class Rollout:
-    """A cluster from the days before the filter to those after it.
+    """A cluster before, with and after the filter.
 
-    :ivar before: what was in the account without the filter
-    :ivar closed: the same with the filter and ``max_shards = 0``
-    :ivar refused: a creation with a count then, and a conversion
-    :ivar plain: the count of a container that was created then
-    :ivar counts: the numbers of shards by container, after the conversions
-    :ivar converted: what was in the account after them
-    :ivar used: the same after clients had worked on
-    :ivar failed: what was printed by blocks of the pages that failed
-    :ivar bucket_shards: the shards of the bucket that the README makes
-    :ivar checked: the containers that the check of the installation has left
-    :ivar accounts: those that the commands for cron have found
-    :ivar listed: the names that ``list`` showed then
-    :ivar audited: what ``audit`` found after all was taken back
-    :ivar left: what ``list`` showed after that, and ``status``
-    :ivar after: what was in the account without the filter again
+    :ivar before: the account's contents before the filter
+    :ivar closed: the contents with the filter and ``max_shards = 0``
+    :ivar refused: the answers to a creation with a shard count and to a
+                   conversion while ``max_shards = 0``
+    :ivar plain: the shard count of a container created at that time
+    :ivar counts: the shard counts after the conversions, by container
+    :ivar converted: the contents after the conversions
+    :ivar used: the contents after clients have changed them
+    :ivar failed: the output of the pages' blocks that failed
+    :ivar bucket_shards: the shard count of the README's bucket
+    :ivar checked: containers that the installation check has left behind
+    :ivar accounts: the accounts that the commands for cron have found
+    :ivar listed: the names that ``list`` showed before the uninstallation
+    :ivar audited: the findings of ``audit`` once all containers are plain
+    :ivar left: the output of ``list`` and ``status`` at that time
+    :ivar after: the contents after the filter was removed
     """
 
     def __init__(self, cluster: Cluster, folder: Path) -> None:
@@ -137,7 +138,7 @@ class Rollout:
         self.after = self.contents()
 
     def _read(self) -> None:
-        """Run the blocks of the pages in an account of their own."""
+        """Run the pages' blocks in an account of their own."""
         fill(self.reading, 'archive', 3)
         reader = Reader(self.cluster, self.reading.account, self._folder)
         self.failed = {
@@ -165,7 +166,7 @@ class Rollout:
         self._upload('first')
 
     def _upload(self, key: str) -> None:
-        """Upload an object of two parts by S3."""
+        """Upload an object in two parts by S3."""
         target = {'Bucket': BUCKET, 'Key': key}
         upload = self.s3.create_multipart_upload(**target)
         target['UploadId'] = upload['UploadId']
@@ -307,7 +308,7 @@ class TestPages:
     def test_have_commands_that_succeed(self, rollout):
         assert rollout.failed == {}
 
-    def test_leave_nothing_of_the_check_of_the_installation(self, rollout):
+    def test_leave_no_container_of_the_installation_check(self, rollout):
         assert rollout.checked == []
 
     def test_find_all_accounts_of_a_cluster(self, rollout):
@@ -320,7 +321,7 @@ class TestPages:
 
 
 class TestUse:
-    def test_goes_on(self, rollout):
+    def test_changes_the_contents(self, rollout):
         used = rollout.used
         names = [row['name'] for row in used['logs']['rows']]
         assert names == ['later', *(f'o{i:03}' for i in range(1, 20))]

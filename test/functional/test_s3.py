@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""S3 by way of s3api, on buckets that are plain and sharded."""
+"""S3 through s3api, on plain and sharded buckets."""
 
 import hashlib
 import urllib.request
@@ -28,7 +28,7 @@ NAMES = ['a', 'b/1', 'b/2', 'b/c/3', 'd', 'z', 'ü/☃']
 
 @pytest.fixture(scope='module')
 def s3(cluster):
-    """boto3's client of S3, as the owner of the tests' account."""
+    """boto3's S3 client for the owner of the tests' account."""
     return s3_client(
         cluster,
         signature_version='s3v4',
@@ -45,14 +45,14 @@ def lasting_bucket(request, login):
 
 @pytest.fixture(scope='class')
 def filled(s3, lasting_bucket):
-    """A bucket with some objects, that no test changes."""
+    """A bucket with some objects, which no test changes."""
     for name in NAMES:
         s3.put_object(Bucket=lasting_bucket, Key=name, Body=BODY)
     return lasting_bucket
 
 
 class TestBucket:
-    def test_is_there(self, s3, bucket):
+    def test_exists_and_is_listed(self, s3, bucket):
         assert s3.head_bucket(Bucket=bucket)
         names = [row['Name'] for row in s3.list_buckets()['Buckets']]
         assert bucket in names
@@ -72,19 +72,19 @@ class TestBucket:
         s3.delete_object(Bucket=bucket, Key='o')
         s3.delete_bucket(Bucket=bucket)
 
-    def test_can_not_be_made_twice(self, s3, bucket):
+    def test_can_not_be_created_twice(self, s3, bucket):
         with pytest.raises(ClientError) as error:
             s3.create_bucket(Bucket=bucket)
         assert code_of(error) == 'BucketAlreadyOwnedByYou'
 
-    def test_that_is_missing(self, s3):
+    def test_that_is_missing_is_no_such_bucket(self, s3):
         with pytest.raises(ClientError) as error:
             s3.list_objects_v2(Bucket=unique('missing'))
         assert code_of(error) == 'NoSuchBucket'
 
 
 class TestObject:
-    def test_lives_and_dies(self, s3, bucket):
+    def test_can_be_stored_read_and_deleted(self, s3, bucket):
         put = s3.put_object(
             Bucket=bucket,
             Key='a/ö',
@@ -105,12 +105,12 @@ class TestObject:
             s3.get_object(Bucket=bucket, Key='a/ö')
         assert code_of(error) == 'NoSuchKey'
 
-    def test_range(self, s3, filled):
+    def test_can_be_read_by_range(self, s3, filled):
         got = s3.get_object(Bucket=filled, Key='a', Range='bytes=2-4')
         assert got['Body'].read() == b'234'
         assert got['ContentRange'] == 'bytes 2-4/10'
 
-    def test_condition(self, s3, filled):
+    def test_is_read_under_conditions(self, s3, filled):
         with pytest.raises(ClientError) as error:
             s3.get_object(Bucket=filled, Key='a', IfNoneMatch=BODY_ETAG)
         assert code_of(error) == '304'
@@ -118,28 +118,28 @@ class TestObject:
             s3.get_object(Bucket=filled, Key='a', IfMatch='"other"')
         assert code_of(error) == 'PreconditionFailed'
 
-    def test_can_be_put_if_there_is_none(self, s3, bucket):
+    def test_can_be_put_if_it_is_missing(self, s3, bucket):
         s3.put_object(Bucket=bucket, Key='o', Body=BODY, IfNoneMatch='*')
         with pytest.raises(ClientError) as error:
             s3.put_object(Bucket=bucket, Key='o', Body=b'x', IfNoneMatch='*')
         assert code_of(error) == 'PreconditionFailed'
 
-    def test_of_a_key_of_1024_bytes(self, s3, bucket):
+    def test_may_have_a_key_of_1024_bytes(self, s3, bucket):
         s3.put_object(Bucket=bucket, Key='n' * 1024, Body=BODY)
         got = s3.get_object(Bucket=bucket, Key='n' * 1024)
         assert got['Body'].read() == BODY
         assert keys_of(s3.list_objects(Bucket=bucket)) == ['n' * 1024]
 
-    def test_of_a_longer_key_is_refused(self, s3, bucket):
+    def test_with_a_longer_key_is_refused(self, s3, bucket):
         with pytest.raises(ClientError) as error:
             s3.put_object(Bucket=bucket, Key='n' * 1025, Body=BODY)
         assert code_of(error) == 'KeyTooLongError'
 
-    def test_delete_of_what_is_not_there_is_fine(self, s3, filled):
+    def test_that_is_missing_can_be_deleted(self, s3, filled):
         answer = s3.delete_object(Bucket=filled, Key='missing')
         assert answer['ResponseMetadata']['HTTPStatusCode'] == 204
 
-    def test_presigned_url(self, s3, bucket):
+    def test_can_be_stored_and_read_by_presigned_urls(self, s3, bucket):
         where = {'Bucket': bucket, 'Key': 'o'}
         url = s3.generate_presigned_url('put_object', where)
         urllib.request.urlopen(
@@ -152,7 +152,7 @@ class TestObject:
 
 class TestCopy:
     @pytest.mark.parametrize('other', MAKERS.values(), ids=MAKERS)
-    def test_between_buckets(self, s3, client, bucket, other):
+    def test_between_buckets_keeps_metadata(self, s3, client, bucket, other):
         destination = other(client)
         s3.put_object(
             Bucket=bucket, Key='o', Body=BODY, Metadata={'colour': 'blue'}
@@ -178,7 +178,7 @@ class TestCopy:
         assert got['Body'].read() == BODY
         assert got['Metadata'] == {'colour': 'blue'}
 
-    def test_of_a_missing_object(self, s3, bucket):
+    def test_of_a_missing_object_is_no_such_key(self, s3, bucket):
         with pytest.raises(ClientError) as error:
             s3.copy_object(
                 Bucket=bucket, Key='p', CopySource=f'{bucket}/missing'
@@ -189,14 +189,14 @@ class TestCopy:
 class TestListing:
     @pytest.fixture(params=['list_objects', 'list_objects_v2'])
     def listing(self, request, s3, filled):
-        """Lists the bucket, by either version of the API."""
+        """Return a function that lists the bucket by a version of the API."""
 
         def listing(**params):
             return getattr(s3, request.param)(Bucket=filled, **params)
 
         return listing
 
-    def test_of_everything(self, listing):
+    def test_of_everything_has_all_keys(self, listing):
         answer = listing()
         assert keys_of(answer) == NAMES
         assert answer['IsTruncated'] is False
@@ -204,33 +204,35 @@ class TestListing:
         assert row['Size'] == len(BODY)
         assert row['ETag'] == BODY_ETAG
 
-    def test_of_a_prefix(self, listing):
+    def test_of_a_prefix_has_its_keys(self, listing):
         assert keys_of(listing(Prefix='b/')) == ['b/1', 'b/2', 'b/c/3']
         assert keys_of(listing(Prefix='x')) == []
 
-    def test_by_delimiter(self, listing):
+    def test_by_delimiter_has_the_top_level(self, listing):
         answer = listing(Delimiter='/')
         assert keys_of(answer) == ['a', 'd', 'z']
         assert prefixes_of(answer) == ['b/', 'ü/']
 
-    def test_by_prefix_and_delimiter(self, listing):
+    def test_by_prefix_and_delimiter_has_one_level(self, listing):
         answer = listing(Prefix='b/', Delimiter='/')
         assert keys_of(answer) == ['b/1', 'b/2']
         assert prefixes_of(answer) == ['b/c/']
 
-    def test_of_no_keys(self, listing):
+    def test_of_no_keys_is_empty(self, listing):
         assert keys_of(listing(MaxKeys=0)) == []
 
     @pytest.mark.parametrize('api', ['list_objects', 'list_objects_v2'])
     @pytest.mark.parametrize('size', [1, 2, 3, 7])
-    def test_page_by_page(self, s3, filled, api, size):
+    def test_page_by_page_has_all_keys(self, s3, filled, api, size):
         pages = s3.get_paginator(api).paginate(
             Bucket=filled, PaginationConfig={'PageSize': size}
         )
         assert [key for page in pages for key in keys_of(page)] == NAMES
 
     @pytest.mark.parametrize('api', ['list_objects', 'list_objects_v2'])
-    def test_page_by_page_by_delimiter(self, s3, filled, api):
+    def test_page_by_page_by_delimiter_has_the_top_level(
+        self, s3, filled, api
+    ):
         pages = s3.get_paginator(api).paginate(
             Bucket=filled, Delimiter='/', PaginationConfig={'PageSize': 2}
         )
@@ -239,7 +241,7 @@ class TestListing:
         prefixes = [p for page in pages for p in prefixes_of(page)]
         assert prefixes == ['b/', 'ü/']
 
-    def test_from_a_key_on(self, s3, filled):
+    def test_after_a_key_has_later_keys(self, s3, filled):
         answer = s3.list_objects_v2(Bucket=filled, StartAfter='b/2')
         assert keys_of(answer) == ['b/c/3', 'd', 'z', 'ü/☃']
         answer = s3.list_objects(Bucket=filled, Marker='b/2', MaxKeys=1)
@@ -275,7 +277,7 @@ class TestMultiDelete:
 class TestMultipartUpload:
     @pytest.fixture
     def upload(self, s3, bucket):
-        """An upload in two parts, not yet complete."""
+        """An incomplete upload in two parts."""
         where = {'Bucket': bucket, 'Key': 'large'}
         started = s3.create_multipart_upload(**where)
         where['UploadId'] = started['UploadId']
@@ -312,7 +314,7 @@ class TestMultipartUpload:
         s3.delete_object(Bucket=bucket, Key='large')
         assert keys_of(s3.list_objects(Bucket=bucket)) == []
 
-    def test_is_not_seen_before_it_is_complete(self, s3, bucket, upload):
+    def test_is_not_visible_before_it_is_complete(self, s3, bucket, upload):
         assert keys_of(s3.list_objects(Bucket=bucket)) == []
         with pytest.raises(ClientError) as error:
             s3.head_object(Bucket=bucket, Key='large')
@@ -401,7 +403,7 @@ class TestVersioning:
         got = s3.get_object(Bucket=versioned, Key='o')
         assert got['Body'].read() == b'second'
 
-    def test_delete_of_a_version(self, s3, versioned, versions):
+    def test_delete_of_a_version_removes_it(self, s3, versioned, versions):
         s3.delete_object(Bucket=versioned, Key='o', VersionId=versions[1])
         got = s3.get_object(Bucket=versioned, Key='o')
         assert got['Body'].read() == b'first'
@@ -419,14 +421,14 @@ class TestVersioning:
 
 @pytest.fixture(scope='class')
 def sharding_of_everything(cluster):
-    """Every new container is sharded meanwhile."""
+    """A default that shards every new container."""
     cluster.reconfigure({'shardmw.default_shards': '4'})
     yield
     cluster.reconfigure({'shardmw.default_shards': None})
 
 
 def headers_of_swift(answer: dict) -> dict[str, str]:
-    """Return the headers of an answer that s3api does not know."""
+    """Return an answer's container headers, which S3 does not have."""
     headers = answer['ResponseMetadata']['HTTPHeaders']
     return {
         name: value
@@ -445,10 +447,10 @@ class TestHeadOfABucket:
             'x-container-shard-depth': '0',
         }
 
-    def test_of_a_plain_one_is_that_of_swift(self, s3, plain):
+    def test_shows_no_counts_of_a_plain_one(self, s3, plain):
         assert headers_of_swift(s3.head_bucket(Bucket=plain)) == {}
 
-    def test_is_not_that_of_a_key(self, s3, sharded):
+    def test_does_not_change_the_head_of_a_key(self, s3, sharded):
         s3.put_object(Bucket=sharded, Key='o', Body=BODY)
         shown = s3.head_object(Bucket=sharded, Key='o')
         assert headers_of_swift(shown) == {}
@@ -465,7 +467,7 @@ class TestBucketsShardedByDefault:
         headers = client.head(bucket).headers
         assert headers[SHARD_COUNT_HEADER.lower()] == '4'
 
-    def test_object_lives_and_dies(self, s3, bucket):
+    def test_object_can_be_stored_read_and_deleted(self, s3, bucket):
         s3.put_object(Bucket=bucket, Key='o', Body=BODY)
         got = s3.get_object(Bucket=bucket, Key='o')
         assert got['Body'].read() == BODY

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""S3 listings in any order: ``allow-unordered=true``, as Ceph has it."""
+"""S3 listings in any order: ``allow-unordered=true``, as in Ceph."""
 
 import configparser
 import itertools
@@ -46,7 +46,7 @@ def by_shard(names) -> list[str]:
 
 
 def client_that_adds(cluster, parameter: str, **config):
-    """boto3's client, which adds a parameter to the query of each GET."""
+    """Return boto3's client, with a parameter added to every GET."""
     s3 = s3_client(cluster, **config)
 
     def add(request, **_kwargs) -> None:
@@ -64,7 +64,7 @@ def walk(s3, operation: str, page_size: int, **params) -> list[str]:
 
 
 def answer(s3, operation: str, **params) -> dict:
-    """Return what an operation answers, without what differs each time."""
+    """Return an operation's answer, without what differs each time."""
     answer = getattr(s3, operation)(**params)
     del answer['ResponseMetadata']
     return answer
@@ -72,13 +72,13 @@ def answer(s3, operation: str, **params) -> dict:
 
 @pytest.fixture(scope='module')
 def s3(cluster):
-    """A client that asks for no order."""
+    """A client that asks for unordered listings."""
     return client_that_adds(cluster, 'allow-unordered=true')
 
 
 @pytest.fixture(scope='module')
 def ordering(cluster):
-    """A client that does not ask."""
+    """A client that does not ask for unordered listings."""
     return s3_client(cluster)
 
 
@@ -106,7 +106,7 @@ class TestPages:
         assert found == by_shard(NAMES) != sorted(NAMES)
 
     @each_operation
-    def test_have_the_keys_of_a_swift_client(
+    def test_have_the_keys_that_swift_lists(
         self, s3, login, bucket, operation
     ):
         pages = pages_of(s3, operation, 7, Bucket=bucket)
@@ -159,7 +159,7 @@ class TestPages:
         ordered = by_shard([*NAMES, 'abc/0'])
         assert found == ordered[ordered.index('abc/0') + 1 :]
 
-    def test_go_on_by_the_token_whatever_start_after_says(self, s3, bucket):
+    def test_go_on_by_the_token_despite_start_after(self, s3, bucket):
         ask = {'Bucket': bucket, 'MaxKeys': 4, 'StartAfter': 'bot'}
         first = s3.list_objects_v2(**ask)
         token = first['NextContinuationToken']
@@ -199,14 +199,14 @@ class TestDelimiter:
         }
 
     @each_operation
-    def test_that_is_empty_is_none(self, s3, bucket, operation):
+    def test_that_is_empty_is_ignored(self, s3, bucket, operation):
         found = walk(s3, operation, 1000, Bucket=bucket, Delimiter='')
         assert found == by_shard(NAMES)
 
 
 class TestValue:
     @pytest.mark.parametrize('value', ['True', '1', 'yes'])
-    def test_that_swift_takes_for_true_gives_no_order(
+    def test_that_is_true_for_swift_gives_no_order(
         self, cluster, bucket, value
     ):
         s3 = client_that_adds(cluster, f'allow-unordered={value}')
@@ -217,14 +217,14 @@ class TestValue:
         'parameter',
         ['', '=', '=false', '=0', '=maybe', '=%C3%BC', '=%FF', '=a%26b'],
     )
-    def test_of_another_kind_gives_the_order_of_names(
+    def test_that_is_not_true_gives_the_order_of_names(
         self, cluster, bucket, parameter
     ):
         s3 = client_that_adds(cluster, f'allow-unordered{parameter}')
         page = s3.list_objects_v2(Bucket=bucket)
         assert keys_of(page) == sorted(NAMES)
 
-    def test_false_gives_the_order_in_a_bucket_without_one(
+    def test_false_gives_the_order_of_names_in_an_unordered_bucket(
         self, cluster, login, ordering
     ):
         owner = login(USER)
@@ -306,7 +306,7 @@ class TestOtherRequests:
         assert answer['Body'].read() == BODY
 
     @each_operation
-    def test_for_a_missing_bucket_are_answered_so(self, s3, operation):
+    def test_for_a_missing_bucket_get_no_such_bucket(self, s3, operation):
         with pytest.raises(ClientError) as error:
             getattr(s3, operation)(Bucket='missing', Delimiter='/')
         assert code_of(error) == 'NoSuchBucket'
@@ -342,7 +342,7 @@ class TestPresignedUrl:
 
 @pytest.fixture(scope='module')
 def s3_acl_proxy(cluster):
-    """The URL of a proxy with the ACLs of S3 itself."""
+    """The URL of a proxy with ``s3_acl``, S3's own ACLs."""
 
     def change(conf: configparser.RawConfigParser) -> None:
         conf['filter:s3api']['s3_acl'] = 'true'
@@ -352,7 +352,7 @@ def s3_acl_proxy(cluster):
 
 
 class TestProxyWithAclsOfS3:
-    """s3api handles a request in another way if it has ``s3_acl``."""
+    """s3api handles requests in another way if ``s3_acl`` is set."""
 
     @each_operation
     def test_lists_without_an_order(self, cluster, s3_acl_proxy, operation):

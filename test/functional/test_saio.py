@@ -27,12 +27,12 @@ PATIENCE_SECONDS = 120
 
 @pytest.fixture
 def folder(tmp_path):
-    """A folder for a cluster, of which nothing is left running."""
+    """A folder for a cluster, which is down after the test."""
     yield tmp_path / 'saio'
     Cluster(tmp_path / 'saio').down()
 
 
-# Slow nodes are given up.
+# Requests to slow nodes time out soon.
 SMALL = ClusterOptions(
     settings={
         'proxy-server.node_timeout': '3',
@@ -54,7 +54,7 @@ LARGE = ClusterOptions(
 def clusters(tmp_path_factory):
     """Clusters that tests share, by their options; brought up when needed.
 
-    What a test did to one's servers or settings is undone for the next.
+    Changes of servers and settings are undone before the next test.
     """
     paths = {}
 
@@ -146,7 +146,7 @@ def test_up_is_ready_for_requests(folder):
 
 
 def free_port_run(count):
-    """The first of some ports in a row that nobody listens on."""
+    """Return the first of some consecutive free ports."""
     for first in range(20_000, 30_000, count):
         taken = [
             socket.socket().connect_ex(('127.0.0.1', port)) == 0
@@ -186,7 +186,7 @@ def test_down_leaves_no_process_and_keeps_data_and_options(folder):
     assert login(again).get('c', 'o').body == b'body'
 
 
-def test_commands_on_a_cluster_that_is_down(with_workers):
+def test_commands_report_that_a_cluster_is_down(with_workers):
     with_workers.down()
     folder = with_workers.path
 
@@ -210,7 +210,7 @@ def test_down_of_no_cluster_is_an_error(tmp_path):
     assert not (tmp_path / 'nothing').exists()
 
 
-def test_down_after_the_folder_was_removed(folder):
+def test_down_ends_processes_whose_folder_was_removed(folder):
     cluster = Cluster(folder)
     cluster.up()
     folder.rename(folder.with_name('elsewhere'))
@@ -225,7 +225,7 @@ def test_down_leaves_other_clusters_alone(with_workers, small):
     assert_all_run(small)
 
 
-def test_a_folders_name_may_go_on_where_anothers_ends(tmp_path):
+def test_a_folders_name_may_begin_with_anothers(tmp_path):
     one, other = tmp_path / 'saio', tmp_path / 'saio:2'
     sleeper = processes.start(other, 'a', ['sleep', '60'], tmp_path / 'log')
     wait_for(lambda: processes.find(other))
@@ -249,7 +249,7 @@ def test_clusters_that_start_at_once_get_ports_of_their_own(tmp_path):
     assert len(set(ports)) == len(ports)
 
 
-def test_data_is_found_after_servers_moved_to_other_ports(folder):
+def test_data_is_found_after_a_server_moved_to_another_port(folder):
     cluster = Cluster(folder, ClusterOptions(devices=4))
     cluster.up()
     client = login(cluster)
@@ -270,7 +270,7 @@ def test_data_is_found_after_servers_moved_to_other_ports(folder):
 # Crashes
 
 
-def test_down_after_up_was_killed_halfway(folder):
+def test_down_works_after_up_was_killed_halfway(folder):
     starting = subprocess.Popen([*UP, folder, '--port', '0'])
     wait_for(lambda: processes.find(folder))
     starting.kill()
@@ -280,7 +280,7 @@ def test_down_after_up_was_killed_halfway(folder):
     assert processes.find(folder) == []
 
 
-def test_up_after_up_was_killed_halfway(folder):
+def test_up_works_after_up_was_killed_halfway(folder):
     starting = subprocess.Popen([*UP, folder, '--port', '0'])
     wait_for(lambda: processes.find(folder))
     starting.kill()
@@ -291,7 +291,7 @@ def test_up_after_up_was_killed_halfway(folder):
 
 
 def orphan_workers_of(cluster, name):
-    """Kill a server's parent process, and only that."""
+    """Kill only a server's parent process."""
     os.kill(main_pid(cluster, name), signal.SIGKILL)
     wait_for(lambda: states(cluster)[name] == 'orphaned')
 
@@ -336,7 +336,7 @@ def test_a_process_that_took_over_an_id_is_not_signalled(folder):
 # What goes wrong
 
 
-def test_a_taken_port(folder):
+def test_a_taken_port_is_an_error(folder):
     with socket.create_server(('127.0.0.1', 0)) as listener:
         port = listener.getsockname()[1]
         done = shardmw_saio('up', folder, '--port', port)
@@ -345,21 +345,23 @@ def test_a_taken_port(folder):
     assert processes.find(folder) == []
 
 
-def test_a_port_that_leaves_no_room_for_the_others(folder):
+def test_a_port_that_leaves_no_room_for_the_others_is_an_error(folder):
     done = shardmw_saio('up', folder, '--port', 65533)
     assert done.returncode == 1
     assert_one_line(done.stderr, 'port is 65533')
 
 
-def test_no_memcached(folder, tmp_path):
+def test_a_missing_memcached_is_an_error(folder, tmp_path):
     done = shardmw_saio('up', folder, env={'PATH': str(tmp_path)})
     assert done.returncode == 1
     assert_one_line(done.stderr, 'memcached', 'install')
     assert not folder.exists()
 
 
-def test_a_file_system_without_extended_attributes(folder, monkeypatch):
-    # every file system that a user can write to may well have them
+def test_a_file_system_without_extended_attributes_is_an_error(
+    folder, monkeypatch
+):
+    # a machine may have no file system without them
     def refuse(*args, **kwargs):
         raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP))
 
@@ -369,7 +371,7 @@ def test_a_file_system_without_extended_attributes(folder, monkeypatch):
     assert processes.find(folder) == []
 
 
-def test_a_folder_that_is_something_else(tmp_path):
+def test_a_folder_with_other_files_is_an_error(tmp_path):
     precious = tmp_path / 'thesis.txt'
     precious.write_text('42')
     done = shardmw_saio('up', tmp_path)
@@ -378,7 +380,7 @@ def test_a_folder_that_is_something_else(tmp_path):
     assert list(tmp_path.iterdir()) == [precious]
 
 
-def test_a_folder_that_is_a_file(tmp_path):
+def test_a_file_in_place_of_the_folder_is_an_error(tmp_path):
     path = tmp_path / 'file'
     path.touch()
     done = shardmw_saio('up', path)
@@ -386,7 +388,7 @@ def test_a_folder_that_is_a_file(tmp_path):
     assert_one_line(done.stderr, str(path))
 
 
-def test_a_state_that_cannot_be_read(folder):
+def test_an_unreadable_state_is_an_error(folder):
     folder.mkdir()
     (folder / 'saio.json').write_text('{')
     done = shardmw_saio('up', folder)
@@ -397,7 +399,7 @@ def test_a_state_that_cannot_be_read(folder):
 @pytest.mark.parametrize(
     'option', [['--replicas', 3], ['--policies', 2], ['--encryption']]
 )
-def test_options_that_the_data_does_not_fit(small, option):
+def test_options_that_do_not_fit_the_data_are_an_error(small, option):
     done = shardmw_saio('up', small.path, *option)
     assert done.returncode == 1
     assert_one_line(done.stderr, option[0].lstrip('-'), 'another folder')
@@ -407,14 +409,14 @@ def test_options_that_the_data_does_not_fit(small, option):
 @pytest.mark.parametrize(
     'command', [['logs', 'proxy-7'], ['daemon', 'proxy-1']]
 )
-def test_a_name_that_is_no_servers_or_daemons(small, command):
+def test_an_unknown_server_or_daemon_is_an_error(small, command):
     done = shardmw_saio(*command, '--dir', small.path)
     assert done.returncode == 1
     assert_one_line(done.stderr, command[1], 'take one of')
 
 
 @pytest.mark.parametrize('method', ['start', 'stop', 'pause', 'resume'])
-def test_a_server_that_is_not_there(small, method):
+def test_a_server_that_the_cluster_lacks_is_an_error(small, method):
     with pytest.raises(SaioError, match="'container-2'"):
         getattr(small, method)('container-2')
 
@@ -422,14 +424,14 @@ def test_a_server_that_is_not_there(small, method):
 @pytest.mark.parametrize(
     'setting', ['nothing', 'nothing=1', 'nosuch.option=1', '.option=1']
 )
-def test_a_setting_for_nobody(folder, setting):
+def test_an_unknown_setting_is_an_error(folder, setting):
     done = shardmw_saio('up', folder, '--set', setting)
     assert done.returncode == 1
     assert_one_line(done.stderr, setting.partition('=')[0])
     assert not folder.exists()
 
 
-def test_a_server_that_dies_of_an_exception(folder):
+def test_a_server_that_dies_of_an_exception_is_an_error(folder):
     setting = 'container-server.conn_timeout=soon'
     options = ['--port', 0, '--no-daemons', '--set', setting]
     done = shardmw_saio('up', folder, *options)
@@ -441,7 +443,7 @@ def test_a_server_that_dies_of_an_exception(folder):
 # One server
 
 
-def test_stop_and_start_of_a_server(small):
+def test_a_stopped_server_can_be_started(small):
     client = login(small)
     client.put('c')
     small.stop('object-1')
@@ -452,10 +454,10 @@ def test_stop_and_start_of_a_server(small):
     wait_for(lambda: client.put('c', 'o').status == 201)
 
 
-def test_stop_and_start_of_memcached(small):
+def test_a_stopped_memcached_can_be_started(small):
     client = login(small)
     small.stop('memcached')
-    # tokens are kept there
+    # tokens are in memcached
     assert client.listing().status == 401
     small.start('memcached')
     assert login(small).listing().status == 200
@@ -467,7 +469,7 @@ def test_start_of_a_running_server_leaves_it_alone(small):
     assert main_pid(small, 'account-1') == pid
 
 
-def test_start_of_a_server_whose_port_was_taken(small):
+def test_start_of_a_server_whose_port_was_taken_is_an_error(small):
     small.stop('object-1')
     try:
         with (
@@ -481,7 +483,7 @@ def test_start_of_a_server_whose_port_was_taken(small):
         small.start('object-1')
 
 
-def test_a_paused_server_times_out_until_it_goes_on(small):
+def test_a_paused_server_times_out_until_it_is_resumed(small):
     client = login(small)
     client.put('paused')
     small.pause('container-1')
@@ -504,7 +506,7 @@ def test_reconfigure_restarts_the_servers_concerned(small):
     assert small.reconfigure(user) == ['proxy-1']
     assert small.users['new:somebody'] == 'secret'
     assert login(small, 'new:somebody').put('c').status == 201
-    # what's the same needs no restart
+    # unchanged settings need no restart
     assert small.reconfigure(user) == []
     none = dict.fromkeys(user)
     assert small.reconfigure(none) == ['proxy-1']
@@ -518,14 +520,14 @@ def test_reconfigure_leaves_stopped_servers_stopped(small):
     assert small.up() == ['object-1']
 
 
-def test_reconfigure_with_what_the_filter_refuses_changes_nothing(small):
+def test_settings_that_the_filter_refuses_change_nothing(small):
     proxy = main_pid(small, 'proxy-1')
     with pytest.raises(SaioError, match='max_shards = many: must be'):
         small.reconfigure({'shardmw.max_shards': 'many'})
     assert main_pid(small, 'proxy-1') == proxy
 
 
-def test_reconfigure_with_what_a_server_refuses_goes_back(small):
+def test_settings_that_a_server_refuses_are_undone(small):
     before = small.options
     with pytest.raises(SaioError, match=r'proxy-1 .*soon.*former options'):
         small.reconfigure({'proxy-server.node_timeout': 'soon'})
@@ -605,8 +607,8 @@ def test_replicators_bring_a_node_up_to_date(large):
     others = [f'{role}-{n}' for role in ('container', 'object') for n in '23']
 
     def is_up_to_date():
-        # Rows that came late to one of the others are among what is
-        # replicated. As in any cluster, replicators may need some passes.
+        # Late rows of the other nodes have to be replicated, too. As in any
+        # cluster, replicators may need some passes.
         large.daemon('object-updater')
         large.daemon('container-replicator')
         large.daemon('object-replicator')
@@ -621,7 +623,7 @@ def test_replicators_bring_a_node_up_to_date(large):
     wait_for(is_up_to_date)
 
 
-def test_encryption(large):
+def test_encryption_leaves_no_plain_bodies_on_disk(large):
     client = login(large)
     client.put('c')
     client.put('c', 'secret', b'nobody shall read this')
@@ -644,7 +646,7 @@ def test_daemons_run_in_the_background(clusters):
     assert cluster.log_path('daemons').read_text() == ''
 
 
-def test_the_updater_moves_the_counts_of_the_account(small):
+def test_the_updater_updates_the_counts_of_the_account(small):
     client = login(small)
     client.put('counted')
     client.put('counted', 'o', b'12345')
@@ -678,7 +680,8 @@ def test_the_expirer_deletes_objects_and_rows(small, shard_count):
     assert client.listing(container).names() == []
 
 
-#: Stores an object in the wrong policy, and queues it for the reconciler.
+#: A script that stores an object in the wrong policy and queues it for the
+#: reconciler.
 MISPLACE = """if True:
     import io, sys
     from pathlib import Path
@@ -772,7 +775,7 @@ def test_the_sharder_splits_backing_containers(small):
     assert client.listing('deep').names() == [*names[1:], 'p']
 
 
-def test_a_daemon_that_fails(small):
+def test_a_daemon_that_fails_is_an_error(small):
     small.reconfigure({'container-updater.concurrency': 'lots'})
     done = shardmw_saio('daemon', 'container-updater', '--dir', small.path)
     assert done.returncode == 1
@@ -819,13 +822,13 @@ def test_env_is_what_boto3_needs(small):
     assert client.get('bucket', 'by-s3').body == b'2'
 
 
-def test_env_goes_by_the_folder_in_the_environment(small):
+def test_env_uses_the_folder_in_the_environment(small):
     named = {**os.environ, 'SHARDMW_SAIO_DIR': str(small.path)}
     done = shardmw_saio('env', env=named)
     assert f'export ST_AUTH={small.auth_url}\n' in done.stdout
 
 
-def test_run_gives_a_cluster_and_ends_as_the_command_does():
+def test_run_provides_a_cluster_and_exits_with_the_commands_code():
     script = """if True:
         import os, sys, swiftclient
         names = 'ST_AUTH', 'ST_USER', 'ST_KEY'
@@ -844,13 +847,13 @@ def test_run_gives_a_cluster_and_ends_as_the_command_does():
     assert not Path(folder).exists()
 
 
-def test_run_leaves_a_cluster_up_that_was_up(small):
+def test_run_leaves_a_running_cluster_up(small):
     done = shardmw_saio('run', '--dir', small.path, 'true')
     assert done.returncode == 0, done.stderr
     assert_all_run(small)
 
 
-def test_run_of_a_command_that_is_not_there(small):
+def test_run_of_a_missing_command_is_an_error(small):
     done = shardmw_saio('run', '--dir', small.path, 'no-such-command')
     assert done.returncode == 127
     assert_one_line(done.stderr, 'no-such-command')
@@ -883,19 +886,19 @@ def log_tail(cluster, name):
     return done.stdout
 
 
-def test_logs_of_all_servers(small):
+def test_logs_show_all_servers(small):
     done = shardmw_saio('logs', '-n', 1, '--dir', small.path)
     for name in ('proxy-1', 'account-1', 'container-1', 'object-1'):
         assert f'==> {name} <==\n' in done.stdout
 
 
-def test_logs_are_followed(small):
+def test_logs_can_be_followed(small):
     following = subprocess.Popen(
         [COMMAND, 'logs', '-f', '-n', '1', 'proxy-1', '--dir', small.path],
         stdout=subprocess.PIPE,
     )
     try:
-        # the line before, so it's there to follow
+        # an earlier line shows that the command follows the log
         following.stdout.readline()
         login(small).head('followed-container')
         seen = b''

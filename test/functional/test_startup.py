@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a proxy says of its configuration: a refusal to start, or /info."""
+"""How a proxy reports its configuration: refusals to start, and /info."""
 
 import configparser
 import shutil
@@ -28,9 +28,9 @@ DEFAULT_INFO = {
 
 
 class Configuration:
-    """A proxy's configuration, which a test changes and starts.
+    """A proxy's configuration, with which a test starts the proxy.
 
-    :param model: the configuration of a proxy that does start
+    :param model: a configuration with which a proxy does start
     """
 
     def __init__(self, model: Path, path: Path) -> None:
@@ -70,7 +70,7 @@ class Configuration:
         self._conf[f'filter:{name}'] = options
 
     def start(self) -> subprocess.CompletedProcess:
-        """Run the proxy, which is not to come up, to its end."""
+        """Run the proxy, which must refuse to start, to its end."""
         with self.path.open('w') as text:
             self._conf.write(text)
         return subprocess.run(
@@ -92,7 +92,7 @@ def configuration(cluster, tmp_path) -> Configuration:
 
 @pytest.fixture
 def refusal(configuration) -> Callable[[], str]:
-    """Starts the proxy; gives the one line with which it refuses."""
+    """Return a function that returns the line of the proxy's refusal."""
 
     def refused() -> str:
         done = configuration.start()
@@ -118,7 +118,7 @@ class TestWrongOption:
             ('log_sleep_time_seconds', 'nan', 'seconds from 0 to 86400'),
         ],
     )
-    def test_is_refused_with_the_values_that_are_allowed(
+    def test_is_refused_with_the_allowed_values(
         self, configuration, refusal, option, value, right
     ):
         configuration.set('shardmw', **{option: value})
@@ -138,7 +138,7 @@ class TestWrongOption:
     @pytest.mark.parametrize(
         'rule', ['logs=8', 'AUTH_test/logs', 'AUTH_test/logs=x']
     )
-    def test_rule_that_is_none_is_refused(self, configuration, refusal, rule):
+    def test_invalid_rule_is_refused(self, configuration, refusal, rule):
         configuration.set('shardmw', shard_rules=f'*/ok=2, {rule}')
         assert refusal() == (
             f"shardmw: shard_rules: '{rule}': must be account/container = "
@@ -154,14 +154,16 @@ class TestWrongOption:
         )
 
     @pytest.mark.parametrize('rate', ['0', 'fast'])
-    def test_rate_is_refused_by_its_name(self, configuration, refusal, rate):
+    def test_invalid_rate_is_refused_by_its_name(
+        self, configuration, refusal, rate
+    ):
         configuration.set('shardmw', container_ratelimit_100=rate)
         assert refusal() == (
             f'shardmw: container_ratelimit_100 = {rate}: must be 0.0001 or '
             'more requests a second'
         )
 
-    def test_rate_for_a_size_that_is_none_is_refused_by_its_name(
+    def test_rate_for_an_invalid_size_is_refused_by_its_name(
         self, configuration, refusal
     ):
         configuration.set('shardmw', container_ratelimit_large='5')
@@ -178,7 +180,7 @@ class TestWrongOption:
             ('shardmw-listings', 'log_levle', 'did you mean log_level?'),
         ],
     )
-    def test_unknown_option_is_refused_with_the_nearest(
+    def test_unknown_option_is_refused_with_advice(
         self, configuration, refusal, name, option, advice
     ):
         configuration.set(name, **{option: '8'})
@@ -186,7 +188,7 @@ class TestWrongOption:
             f'{name}: unknown option {option} in [filter:{name}]: {advice}'
         )
 
-    def test_app_that_does_not_look_up_where_rows_go_is_refused(
+    def test_app_that_does_not_look_up_shard_ranges_is_refused(
         self, configuration, refusal
     ):
         configuration.set_app(recheck_updating_shard_ranges='0')
@@ -219,7 +221,7 @@ class TestPipeline:
             f'the left: {ONLY_LOGGING}'
         )
 
-    def test_filter_is_told_by_what_it_is_not_by_its_name(
+    def test_filter_is_recognized_by_its_code_not_by_its_name(
         self, configuration, refusal
     ):
         configuration.add('proxy-logging-2', use='egg:swift#slo')
@@ -328,7 +330,7 @@ class TestListingsFilter:
 
 @pytest.fixture
 def reconfigured(cluster):
-    """Sets options of the running proxy, for one test."""
+    """Return a function that sets the proxy's options until the test ends."""
     changed = {}
 
     def reconfigured(**options: str) -> None:
@@ -342,15 +344,15 @@ def reconfigured(cluster):
 
 @pytest.fixture
 def info(client):
-    """Asks for what /info tells of the filter."""
+    """Return a function that gets the filter's section of /info."""
     return lambda: client.raw('GET', '/info').json()['shardmw']
 
 
 class TestInfo:
-    def test_tells_the_defaults(self, info):
+    def test_shows_the_defaults(self, info):
         assert info() == DEFAULT_INFO
 
-    def test_tells_what_is_set(self, reconfigured, info):
+    def test_shows_the_options_that_are_set(self, reconfigured, info):
         reconfigured(
             default_shards='2',
             default_depth='1',
@@ -377,6 +379,6 @@ class TestInfo:
             'container_listing_ratelimits': [[5, 20]],
         }
 
-    def test_does_not_tell_account_names(self, reconfigured, info):
+    def test_does_not_show_account_names(self, reconfigured, info):
         reconfigured(shard_rules='AUTH_secret/*=4')
         assert info() == DEFAULT_INFO

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a proxy without the filter writes into a sharded container.
 
-Its rows lie in the root as strays. They count like all others, until
+Its rows are strays in the root. Clients see them like all other rows, and
 ``shardmw-resharder`` moves them to the shards.
 """
 
@@ -18,7 +18,7 @@ OLD = b'older'
 NEW = b'the newer one'
 NEW_ETAG = hashlib.md5(NEW).hexdigest()
 
-#: More rows than the daemon reads at once at such a rate.
+#: More rows than the daemon reads at once at ``ROWS_PER_SECOND``.
 MANY = 250
 ROWS_PER_SECOND = 200
 
@@ -87,7 +87,7 @@ class TestStray:
         assert client.delete(stray, 'o').status == 404
         assert client.delete(stray).status == 204
 
-    def test_that_was_deleted_does_not_hinder_a_delete(
+    def test_that_was_deleted_does_not_prevent_a_deletion(
         self, client, unfiltered, sharded
     ):
         assert client.head(sharded, 'o').status == 404
@@ -112,12 +112,12 @@ class TestStray:
         client.post(stray, headers={'X-Container-Read': '.r:*,.rlistings'})
         assert stranger.anonymous().listing(stray).names() == ['o']
 
-    def test_keeps_the_container_from_deletion(self, client, stray):
+    def test_prevents_deletion_of_the_container(self, client, stray):
         assert client.delete(stray).status == 409
         assert client.get(stray, 'o').body == OLD
 
     @pytest.mark.parametrize('method', ['GET', 'HEAD', 'PUT', 'DELETE'])
-    def test_stays_in_the_root_with_a_request_to_the_container(
+    def test_stays_in_the_root_after_a_request_for_the_container(
         self, client, backing, stray, method
     ):
         assert client.request(method, stray).status in (200, 202, 204, 409)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The program ``swift``, on sharded containers.
 
-On plain containers it does the same: its commands take half a second each, so
-that is only tried for what a plain container could answer in another way.
+Plain containers are tested only where their answers could differ, as each
+command takes half a second.
 """
 
 import json
@@ -38,7 +38,7 @@ from test.functional.realclients import (
 
 @pytest.fixture(scope='module')
 def swift(cluster) -> SwiftProgram:
-    """The program, as the owner of the tests' account."""
+    """The program, run by the owner of the tests' account."""
     return SwiftProgram.for_owner(cluster)
 
 
@@ -82,7 +82,7 @@ class TestUpload:
         headers = client.head(sharded).headers
         assert headers[SHARD_COUNT_HEADER.lower()] == str(SHARDS)
 
-    def test_of_a_tree_below_another_name(
+    def test_of_a_tree_adds_the_object_name(
         self, client, swift, container, tree
     ):
         swift('upload', container, str(tree), '--object-name', 'b ☃/c')
@@ -97,12 +97,14 @@ class TestUpload:
         assert row['name'] == 'folder'
         assert row['content_type'] == 'application/directory'
 
-    def test_of_the_standard_input(self, client, swift, container):
+    def test_of_the_standard_input_stores_it(self, client, swift, container):
         name = ('--object-name', 'a/o')
         swift('upload', container, '-', *name, sent=b'piped')
         assert client.get(container, 'a/o').body == b'piped'
 
-    def test_with_metadata_and_headers(self, client, swift, container, file):
+    def test_with_metadata_and_headers_stores_both(
+        self, client, swift, container, file
+    ):
         more = ('-m', 'Colour:blue', '-H', 'Content-Type:text/x-own')
         swift('upload', container, 'o', *more, cwd=file.parent)
         headers = client.head(container, 'o').headers
@@ -110,10 +112,10 @@ class TestUpload:
         assert headers['content-type'] == 'text/x-own'
         assert 'x-object-meta-mtime' in headers
 
-    def test_with_a_shard_count_says_where_it_belongs(
+    def test_with_a_shard_count_is_refused_with_advice(
         self, client, swift, container, file
     ):
-        """The program sends the header with the object only."""
+        """The program sends the header only with the object."""
         count = f'{SHARD_COUNT_HEADER}: 4'
         done = swift.run(
             'upload', container, 'o', '-H', count, cwd=file.parent
@@ -124,7 +126,7 @@ class TestUpload:
         assert client.head(container, 'o').status == 404
 
     @pytest.mark.parametrize('option', ['--changed', '--skip-identical'])
-    def test_of_what_did_not_change_stores_nothing(
+    def test_of_an_unchanged_file_stores_nothing(
         self, client, swift, container, file, option
     ):
         swift('upload', container, 'o', cwd=file.parent)
@@ -133,7 +135,7 @@ class TestUpload:
         assert timestamp_of(client, container, 'o') == before
 
     @pytest.mark.parametrize('option', ['--changed', '--skip-identical'])
-    def test_of_what_changed_stores_it(
+    def test_of_a_changed_file_stores_it(
         self, client, swift, container, file, option
     ):
         swift('upload', container, 'o', cwd=file.parent)
@@ -156,16 +158,18 @@ class TestDownload:
         swift('download', filled, cwd=tmp_path)
         assert read_tree(tmp_path) == FILES
 
-    def test_of_objects_by_name(self, swift, filled, tmp_path):
+    def test_of_objects_by_name_gets_these(self, swift, filled, tmp_path):
         swift('download', filled, 'empty', 'ü/☃.txt', '-D', str(tmp_path))
         wanted = {name: FILES[name] for name in ('empty', 'ü/☃.txt')}
         assert read_tree(tmp_path) == wanted
 
     @pytest.mark.parametrize('name', ['blob', 'empty', 'ü/☃.txt'])
-    def test_of_one_object_to_the_standard_output(self, swift, filled, name):
+    def test_of_one_object_can_go_to_the_standard_output(
+        self, swift, filled, name
+    ):
         assert swift('download', filled, name, '-o', '-') == FILES[name]
 
-    def test_of_a_prefix(self, swift, filled, tmp_path):
+    def test_of_a_prefix_gets_its_objects(self, swift, filled, tmp_path):
         swift('download', filled, '--prefix', 'dir/', cwd=tmp_path)
         assert sorted(read_tree(tmp_path)) == [
             'dir/one',
@@ -173,23 +177,23 @@ class TestDownload:
             'dir/two.html',
         ]
 
-    def test_of_a_prefix_without_it(self, swift, filled, tmp_path):
+    def test_of_a_prefix_can_remove_the_prefix(self, swift, filled, tmp_path):
         prefix = ('--prefix', 'dir/', '--remove-prefix')
         swift('download', filled, *prefix, cwd=tmp_path)
         files = read_tree(tmp_path)
         assert sorted(files) == ['one', 'sub/three.txt', 'two.html']
 
-    def test_from_a_marker_on(self, swift, filled, tmp_path):
+    def test_from_a_marker_gets_later_objects(self, swift, filled, tmp_path):
         swift('download', filled, '--marker', 'top.txt', cwd=tmp_path)
         files = read_tree(tmp_path)
         assert sorted(files) == ['with space/a b.txt', 'ü/☃.txt']
 
-    def test_of_a_range(self, swift, filled):
+    def test_of_a_range_gets_the_range(self, swift, filled):
         more = ('-H', 'Range: bytes=2-4', '--ignore-checksum')
         got = swift('download', filled, 'blob', '-o', '-', *more)
         assert got == FILES['blob'][2:5]
 
-    def test_skips_what_is_there(self, swift, filled, tmp_path):
+    def test_skips_identical_files(self, swift, filled, tmp_path):
         write_tree(tmp_path, {'top.txt': FILES['top.txt']})
         os.utime(tmp_path / 'top.txt', (0, 0))
         command = ('download', '--skip-identical', filled, 'top.txt')
@@ -223,7 +227,7 @@ class TestList:
     def test_shows_names(self, swift, filled, options, names):
         assert swift.lines('list', filled, *options) == names
 
-    def test_in_long_shows_sizes_and_types(self, swift, filled):
+    def test_in_long_form_shows_sizes_and_types(self, swift, filled):
         *rows, total = swift.lines('list', '--long', filled)
         rows = [row.split(maxsplit=4) for row in rows]
         shown = [(row[4], row[0], row[3]) for row in rows]
@@ -241,29 +245,29 @@ class TestList:
         ]
         assert total.strip() == '3122'
 
-    def test_for_people_shows_short_sizes(self, swift, filled):
+    def test_for_humans_shows_short_sizes(self, swift, filled):
         first, *_, total = swift.lines('list', '--lh', filled)
         assert first.split()[0] == total.strip() == '3.0K'
 
     def test_of_totals_shows_the_sum_only(self, swift, filled):
         assert swift('list', '--long', '--totals', filled).strip() == b'3122'
 
-    def test_as_json(self, client, swift, filled):
+    def test_as_json_has_the_rows_of_the_listing(self, client, swift, filled):
         rows = json.loads(swift('list', '--json', filled))
         assert rows == client.listing(filled).json()
 
 
 class TestStat:
-    def test_of_a_container(self, swift, filled):
+    def test_of_a_container_shows_its_sums(self, swift, filled):
         shown = swift.stat(filled)
         assert shown['Container'] == filled
         assert shown['Objects'] == '9'
         assert shown['Bytes'] == '3122'
 
-    def test_of_a_container_for_people(self, swift, filled):
+    def test_of_a_container_for_humans_shows_short_sizes(self, swift, filled):
         assert swift.stat('--lh', filled)['Bytes'] == '3.0K'
 
-    def test_of_an_object(self, client, swift, filled):
+    def test_of_an_object_shows_its_headers(self, client, swift, filled):
         shown = swift.stat(filled, 'dir/two.html')
         assert shown['Object'] == 'dir/two.html'
         assert shown['Content Type'] == 'text/html'
@@ -272,7 +276,7 @@ class TestStat:
         assert shown['ETag'] == etag
         assert 'Meta Mtime' in shown
 
-    def test_of_a_sharded_container_tells_its_count(self, swift, sharded):
+    def test_of_a_sharded_container_shows_its_count(self, swift, sharded):
         shown = swift.stat(sharded)
         assert shown[SHARD_COUNT_HEADER] == str(SHARDS)
 
@@ -290,14 +294,14 @@ class TestPost:
         assert done.returncode == 1
         assert b'409 Conflict' in done.stderr
 
-    def test_of_metadata_of_a_container(self, swift, container):
+    def test_sets_and_removes_metadata_of_a_container(self, swift, container):
         swift('post', container, '-m', 'Colour:blue', '-m', 'Size:large')
         swift('post', container, '-m', 'Size:')
         shown = swift.stat(container)
         assert shown['Meta Colour'] == 'blue'
         assert 'Meta Size' not in shown
 
-    def test_of_metadata_of_an_object(self, client, swift, container):
+    def test_sets_metadata_of_an_object(self, client, swift, container):
         store(client, container, 'ü/o')
         swift('post', container, 'ü/o', '-m', 'Colour:blue')
         shown = swift.stat(container, 'ü/o')
@@ -324,7 +328,7 @@ class TestPost:
         upload = ('upload', '--skip-container-put', container, '-')
         upload = (*upload, '--object-name', 'o')
         assert writer.run(*upload, sent=b'piped').returncode == 1
-        # The program looks for an object that the upload would replace.
+        # The program first looks for an object that the upload would replace.
         acls = ('--write-acl', STRANGER, '--read-acl', STRANGER)
         swift('post', container, *acls)
         writer(*upload, sent=b'piped')
@@ -332,7 +336,9 @@ class TestPost:
 
 
 class TestCopy:
-    def test_to_another_container(self, client, swift, two_containers):
+    def test_to_another_container_keeps_metadata(
+        self, client, swift, two_containers
+    ):
         source, destination = two_containers
         headers = {'X-Object-Meta-Colour': 'blue'}
         client.put(source, 'ü/o', STORED_BODY, headers=headers)
@@ -368,18 +374,20 @@ class TestCopy:
 
 
 class TestDelete:
-    def test_of_objects_by_name(self, client, swift, container):
+    def test_of_objects_by_name_deletes_these(self, client, swift, container):
         store(client, container, 'a', 'b c', 'ü/☃')
         shown = swift.lines('delete', container, 'a', 'ü/☃')
         assert sorted(shown) == ['a', 'ü/☃']
         assert names_in(client, container) == ['b c']
 
-    def test_of_a_prefix(self, client, swift, container):
+    def test_of_a_prefix_deletes_its_objects(self, client, swift, container):
         store(client, container, 'a', 'b/1', 'b/2', 'c')
         swift('delete', container, '--prefix', 'b/')
         assert names_in(client, container) == ['a', 'c']
 
-    def test_of_a_container_with_its_objects(self, client, swift, container):
+    def test_of_a_container_deletes_its_objects_too(
+        self, client, swift, container
+    ):
         store(client, container, *(f'ü {i}' for i in range(30)))
         swift('delete', container)
         assert client.head(container).status == 404
@@ -402,13 +410,13 @@ class TestCapabilities:
         assert 'max_shards' in shown['shardmw']
 
 
-#: What differs between the outputs of any two commands, or of twins.
+#: Patterns of what differs between any two outputs, or between twins.
 MASKED = (
     (r'tx[0-9a-f]{21}-[0-9a-f]{10}', 'TRANSACTION'),
     (r'\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?', 'DATE'),
     (r'(?m)^ *(X-Timestamp|Last[ -]Modified): .*', r'\1'),
     (r'\[(auth|headers) .* MB/s\]', 'SPEED'),
-    # Titles are aligned with the longest.
+    # Titles are aligned with the longest one.
     (r'(?m)^ +', ''),
     (rf'(?m)^({SHARD_COUNT_HEADER}|{SHARD_DEPTH_HEADER}): \d+\n', ''),
 )
@@ -417,7 +425,7 @@ MASKED = (
 def transcript(
     done: subprocess.CompletedProcess, container: str
 ) -> tuple[int, str, str]:
-    """What a command printed, without what differs anyway."""
+    """Return a command's exit code and output, masked by ``MASKED``."""
     texts = []
     for printed in (done.stdout, done.stderr):
         text = printed.decode().replace(container, 'CONTAINER')
@@ -437,7 +445,7 @@ def filled_twins(login, swift, tree) -> Pair:
 
 
 class TestTwins:
-    """The program prints the same of a plain and of a sharded container."""
+    """The program prints the same about a plain and a sharded container."""
 
     @pytest.mark.parametrize(
         'command',
@@ -455,7 +463,7 @@ class TestTwins:
             'delete CONTAINER blob --version-id nonsense',
         ],
     )
-    def test_alike(self, swift, filled_twins, command):
+    def test_have_the_same_output(self, swift, filled_twins, command):
         plain, sharded = (
             transcript(
                 swift.run(*command.replace('CONTAINER', name).split()), name

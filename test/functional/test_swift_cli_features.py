@@ -25,7 +25,7 @@ MANIFESTS = {'slo': '--use-slo', 'dlo': '--use-dlo'}
 
 @pytest.fixture(scope='module')
 def swift(cluster) -> SwiftProgram:
-    """The program, as the owner of the tests' account."""
+    """The program, run by the owner of the tests' account."""
     return SwiftProgram.for_owner(cluster)
 
 
@@ -45,7 +45,7 @@ def large(tmp_path) -> Path:
 
 @pytest.fixture(params=MANIFESTS)
 def upload_large(request, swift, large):
-    """Uploads the file as a large object of either kind."""
+    """Return a function that uploads the file as a large object."""
 
     def upload_large(container: str, *options: str) -> None:
         segments = ('--segment-size', str(SEGMENT_SIZE))
@@ -87,12 +87,12 @@ class TestLargeObject:
         assert len(names_in(client, segments)) == 3
         assert swift('download', container, 'large', '-o', '-') == LARGE
 
-    def test_is_as_long_as_all_of_it(self, swift, home, upload_large):
+    def test_has_the_length_of_the_whole(self, swift, home, upload_large):
         upload_large(home.container)
         shown = swift.stat(home.container, 'large')
         assert shown['Content Length'] == str(len(LARGE))
 
-    def test_delete_takes_the_segments_along(
+    def test_delete_includes_the_segments(
         self, client, swift, home, upload_large
     ):
         upload_large(home.container)
@@ -114,7 +114,7 @@ class TestLargeObject:
         assert client.head(home.container).status == 404
         assert names_in(client, home.segments) == []
 
-    def test_takes_the_place_of_another_and_its_segments(
+    def test_replaces_another_and_its_segments(
         self, client, swift, home, large, upload_large
     ):
         upload_large(home.container)
@@ -138,7 +138,7 @@ class TestLargeObject:
 
 
 class Versioned(NamedTuple):
-    """A container with three versions of ``o``; the newest deletes it."""
+    """A container with three versions of ``o``, the newest a delete marker."""
 
     name: str
     ids: list[str]
@@ -173,13 +173,13 @@ class TestVersions:
         left = [row['version_id'] for row in rows]
         assert left == versioned.ids[:0:-1]
 
-    def test_hold_the_container_up(self, client, swift, versioned):
+    def test_prevent_deletion_of_the_container(self, client, swift, versioned):
         done = swift.run('delete', versioned.name)
         assert done.returncode == 1
         assert b'Delete all versions' in done.stderr
         assert client.head(versioned.name).status == 204
 
-    def test_go_with_the_container_if_asked(self, client, swift, versioned):
+    def test_can_be_deleted_with_the_container(self, client, swift, versioned):
         swift('delete', '--versions', versioned.name)
         assert client.head(versioned.name).status == 404
 
@@ -202,7 +202,7 @@ class TestTempUrl:
         assert client.anonymous().raw('PUT', path, body=b'new').status == 201
         assert client.raw('GET', f'{keyed}/b').body == b'new'
 
-    def test_of_a_prefix(self, client, swift, keyed):
+    def test_of_a_prefix_is_for_its_objects_only(self, client, swift, keyed):
         command = ('tempurl', '--prefix-based', 'GET', '1h')
         (path,) = swift.lines(*command, f'{keyed}/a/', 'secret')
         prefix, query = path.split('?')

@@ -36,13 +36,13 @@ def linked(client, lasting_two):
 
 @pytest.fixture(scope='class', params=KINDS)
 def lasting_linked(request, login, lasting_two):
-    """The same with either kind of link, for tests that change nothing."""
+    """Such containers, with either kind of link, that no test changes."""
     make_linked(login(USER), *lasting_two, KINDS[request.param])
     return lasting_two
 
 
 class TestReadOfASymlink:
-    def test_is_read_as_its_target(self, client, lasting_linked):
+    def test_gets_its_target(self, client, lasting_linked):
         links, targets = lasting_linked
         got = client.get(links, 'link')
         assert (got.status, got.body) == (200, BODY)
@@ -50,20 +50,18 @@ class TestReadOfASymlink:
         assert got.headers['x-object-meta-colour'] == 'red'
         assert got.headers['content-location'] == (client.path(targets, 'a/ö'))
 
-    def test_head_shows_its_target(self, client, lasting_linked):
+    def test_by_head_shows_its_target(self, client, lasting_linked):
         got = client.head(lasting_linked[0], 'link')
         assert got.status == 200
         assert got.headers['content-length'] == str(len(BODY))
         assert got.headers['etag'] == ETAG
 
-    def test_range_is_of_its_target(self, client, lasting_linked):
+    def test_of_a_range_gets_it_from_its_target(self, client, lasting_linked):
         headers = {'Range': 'bytes=0-5'}
         got = client.get(lasting_linked[0], 'link', headers=headers)
         assert (got.status, got.body) == (206, b'target')
 
-    def test_conditions_are_held_against_its_target(
-        self, client, lasting_linked
-    ):
+    def test_compares_conditions_with_its_target(self, client, lasting_linked):
         headers = {'If-None-Match': ETAG}
         assert (
             client.get(lasting_linked[0], 'link', headers=headers).status
@@ -76,14 +74,14 @@ class TestReadOfASymlink:
         )
 
     @pytest.mark.parametrize('method', ['GET', 'HEAD'])
-    def test_itself_can_be_read(self, client, lasting_linked, method):
+    def test_can_get_the_link_itself(self, client, lasting_linked, method):
         links, targets = lasting_linked
         got = client.request(method, links, 'link', query=LINK)
         assert (got.status, got.body) == (200, b'')
         assert got.headers['content-length'] == '0'
         assert got.headers['x-symlink-target'] == f'{targets}/a/%C3%B6'
 
-    def test_listing_shows_where_it_points(self, client, lasting_linked):
+    def test_by_listing_shows_its_target(self, client, lasting_linked):
         links, targets = lasting_linked
         (row,) = client.listing(links, prefix='link').json()
         assert row['symlink_path'] == client.path(targets, 'a/ö')
@@ -164,7 +162,7 @@ class TestDynamicSymlink:
         client.put(targets, 'changes', b'changed')
         assert client.get(links, 'follows').body == b'changed'
 
-    def test_can_lead_to_another(self, client, lasting_two):
+    def test_can_point_to_another(self, client, lasting_two):
         links, targets = lasting_two
         put_link(client, links, 'first', f'{targets}/second')
         put_link(client, targets, 'second', f'{links}/third')
@@ -177,13 +175,15 @@ class TestDynamicSymlink:
         put_link(client, targets, 'two', f'{links}/one')
         assert client.get(links, 'one').status == 409
 
-    def test_between_names_of_1024_bytes(self, client, lasting_two):
+    def test_between_names_of_1024_bytes_is_followed(
+        self, client, lasting_two
+    ):
         links, targets = lasting_two
         client.put(targets, 't' * 1024, BODY)
         put_link(client, links, 'l' * 1024, targets + '/' + 't' * 1024)
         assert client.get(links, 'l' * 1024).body == BODY
 
-    def test_to_another_account(self, client, login, container):
+    def test_to_another_account_is_followed(self, client, login, container):
         other = login('test2:tester2')
         theirs = make_sharded(other, X_Container_Read='test:tester')
         other.put(theirs, 'o', BODY)
@@ -198,7 +198,7 @@ class TestDynamicSymlink:
         assert got.body == BODY
         assert got.headers['content-location'] == other.path(theirs, 'o')
 
-    def test_to_a_large_object(self, client, lasting_two):
+    def test_to_a_large_object_is_followed(self, client, lasting_two):
         links, targets = lasting_two
         client.put(targets, 'seg/1', b'one,')
         client.put(targets, 'seg/2', b'two')
@@ -208,7 +208,7 @@ class TestDynamicSymlink:
         assert client.get(links, 'to-large').body == b'one,two'
 
     @pytest.mark.parametrize('target', ['no-object', '/', 'c/', ''])
-    def test_to_what_is_no_object_is_412(self, client, container, target):
+    def test_to_an_invalid_target_is_412(self, client, container, target):
         assert put_link(client, container, 'link', target).status == 412
 
     def test_to_itself_is_400(self, client, container):

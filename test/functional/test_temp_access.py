@@ -24,7 +24,7 @@ def in_an_hour() -> int:
 
 
 def temp_query(method, path, expires=None, **more) -> dict:
-    """The query of a temporary URL."""
+    """Return the query of a temporary URL."""
     expires = in_an_hour() if expires is None else expires
     sig = signature(method, expires, path)
     return {'temp_url_sig': sig, 'temp_url_expires': expires, **more}
@@ -102,13 +102,13 @@ class TestTemporaryUrl:
         answer = client.anonymous().get(keyed, 'other', query=query)
         assert answer.status == 401
 
-    def test_of_the_past_is_401(self, client, keyed):
+    def test_that_expired_is_401(self, client, keyed):
         path = f'{client.account_path}/{keyed}/a/ö'
         query = temp_query('GET', path, int(time.time()) - 1)
         answer = client.anonymous().get(keyed, 'a/ö', query=query)
         assert answer.status == 401
 
-    def test_of_a_container_key_ends_at_the_container(
+    def test_with_the_key_of_another_container_is_401(
         self, client, keyed, sharded
     ):
         client.put(sharded, 'o', BODY)
@@ -116,7 +116,7 @@ class TestTemporaryUrl:
         answer = client.anonymous().get(sharded, 'o', query=query)
         assert answer.status == 401
 
-    def test_for_a_prefix(self, client, keyed):
+    def test_for_a_prefix_reaches_only_its_objects(self, client, keyed):
         client.put(keyed, 'a/b', b'b')
         client.put(keyed, 'c', b'c')
         path = f'prefix:{client.account_path}/{keyed}/a/'
@@ -126,7 +126,7 @@ class TestTemporaryUrl:
         assert anonymous.get(keyed, 'a/b', query=query).body == b'b'
         assert anonymous.get(keyed, 'c', query=query).status == 401
 
-    def test_names_the_file(self, client, keyed):
+    def test_can_name_the_file(self, client, keyed):
         path = f'{client.account_path}/{keyed}/a/ö'
         query = temp_query('GET', path, filename='name.txt')
         got = client.anonymous().get(keyed, 'a/ö', query=query)
@@ -135,7 +135,7 @@ class TestTemporaryUrl:
         got = client.anonymous().get(keyed, 'a/ö', query=query)
         assert got.headers['content-disposition'].startswith('inline')
 
-    def test_by_a_key_of_the_account(
+    def test_may_use_a_key_of_the_account(
         self, client, container, key_of_the_account
     ):
         client.put(container, 'o', BODY)
@@ -143,7 +143,7 @@ class TestTemporaryUrl:
         got = client.anonymous().get(container, 'o', query=query)
         assert got.body == BODY
 
-    def test_of_a_name_of_1024_bytes(self, client, keyed):
+    def test_may_be_for_a_name_of_1024_bytes(self, client, keyed):
         name = 'n' * 1024
         query = temp_query('PUT', client.path(keyed, name))
         anonymous = client.anonymous()
@@ -152,7 +152,7 @@ class TestTemporaryUrl:
         query = temp_query('GET', client.path(keyed, name))
         assert anonymous.get(keyed, name, query=query).body == BODY
 
-    def test_can_make_no_large_object_of_others(self, client, keyed):
+    def test_cannot_create_a_manifest(self, client, keyed):
         query = temp_query('PUT', client.path(keyed, 'new'))
         headers = {'X-Object-Manifest': f'{keyed}/a'}
         answer = client.anonymous().put(
@@ -162,7 +162,7 @@ class TestTemporaryUrl:
 
 
 def form(files, **fields) -> bytes:
-    """What a browser sends for a form."""
+    """Return the body that a browser sends for a form."""
     lines = []
     for name, value in fields.items():
         lines += [
@@ -185,7 +185,7 @@ def form(files, **fields) -> bytes:
 
 
 def post_form(client, container, prefix, files, *, most=10, size=1000):
-    """Upload files by a form, as its signature allows."""
+    """Upload files by a form whose signature has some limits."""
     path = client.path(container, prefix)
     expires = in_an_hour()
     sig = signature(path, '', size, most, expires)
@@ -258,9 +258,9 @@ class TestStaticWeb:
         return client.anonymous().raw('GET', url)
 
     def links(self, page, path) -> dict[str, str]:
-        """Where a page's links lead, by their texts.
+        """Return the targets of a page's links, by their texts.
 
-        :param path: where the page is
+        :param path: the page's own path
         """
         found = re.findall(r'<a href="([^"]*)">([^<]*)</a>', page)
         return {text: unquote(urljoin(path, href)) for href, text in found}
@@ -272,14 +272,14 @@ class TestStaticWeb:
         }
         assert client.post(container, headers=headers).status == 204
 
-    def test_index_page(self, client, web):
+    def test_shows_the_index_page(self, client, web):
         self.set_web(client, web, Index='index.html')
         got = self.visit(client, web, '/')
         assert (got.status, got.body) == (200, b'<p>index</p>')
         assert got.headers['content-type'] == 'text/html'
         assert self.visit(client, web, '/sub/').body == b'<p>sub</p>'
 
-    def test_index_page_of_what_has_no_slash(self, client, web):
+    def test_redirects_a_directory_to_its_path_with_a_slash(self, client, web):
         self.set_web(client, web, Index='index.html')
         got = self.visit(client, web, '')
         assert got.status == 301
@@ -288,12 +288,12 @@ class TestStaticWeb:
         assert got.status == 301
         assert got.headers['location'].endswith(f'/{web}/sub/')
 
-    def test_page(self, client, web):
+    def test_shows_a_page(self, client, web):
         self.set_web(client, web, Index='index.html')
         got = self.visit(client, web, '/sub/page.html')
         assert got.body == b'<p>page</p>'
 
-    def test_listing(self, client, web):
+    def test_shows_a_listing(self, client, web):
         self.set_web(client, web, Listings='true')
         got = self.visit(client, web, '/files/')
         assert got.status == 200
@@ -306,7 +306,7 @@ class TestStaticWeb:
             'two.txt': '/files/two.txt',
         }
 
-    def test_listing_of_the_top(self, client, web):
+    def test_shows_a_listing_of_the_top(self, client, web):
         self.set_web(client, web, Listings='true')
         got = self.visit(client, web, '/')
         assert got.status == 200
@@ -316,7 +316,7 @@ class TestStaticWeb:
             'sub/': '/sub/',
         }
 
-    def test_listing_in_a_style(self, client, web):
+    def test_shows_a_listing_with_a_style_sheet(self, client, web):
         settings = {'Listings': 'true', 'Listings_CSS': 'list.css'}
         self.set_web(client, web, **settings)
         got = self.visit(client, web, '/files/')
@@ -326,7 +326,7 @@ class TestStaticWeb:
         self.set_web(client, web, Index='none.html')
         assert self.visit(client, web, '/files/').status == 404
 
-    def test_error_page(self, client, web):
+    def test_shows_the_error_page(self, client, web):
         client.put(web, '404error.html', b'<p>not here</p>')
         settings = {'Index': 'index.html', 'Error': 'error.html'}
         self.set_web(client, web, **settings)

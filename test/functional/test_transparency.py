@@ -33,7 +33,7 @@ EXAMPLES = os.environ.get('SHARDMW_TRANSPARENCY_EXAMPLES')
 
 
 def settings_for(examples: int) -> settings:
-    """A short run that is always the same, or a long one with new requests.
+    """Return settings for a short run or for a long one with new requests.
 
     :param examples: how many sequences of requests the short run plays
     """
@@ -76,7 +76,7 @@ short_names = st.one_of(
     st.lists(alphabet, min_size=1, max_size=6).map(''.join),
     st.text(min_size=1, max_size=8).filter(lambda text: '\x00' not in text),
 )
-# By number, to keep what is shown of a strategy short.
+# By number, to keep the text form of the strategy short.
 long_names = st.sampled_from(range(len(LONG_NAMES))).map(
     lambda i: LONG_NAMES[i]
 )
@@ -87,7 +87,7 @@ bodies = st.sampled_from([0, 1, 3, 100, 70_000]).map(bytes)
 #: it has no next character. The proxy then avoids that server for a while.
 WITHOUT_NEXT = ('%ED%9F%BF', '%F4%8F%BF%BF')
 
-#: What goes into one parameter of a listing, quoted.
+#: Quoted values for one parameter of a listing.
 fragments = st.one_of(
     names.map(quote).filter(lambda text: not text.endswith(WITHOUT_NEXT)),
     st.sampled_from(
@@ -106,7 +106,7 @@ limits = st.sampled_from(
 
 
 def some_of(options: dict[str, st.SearchStrategy], most: int):
-    """A dict with a few of these keys, so that most requests succeed."""
+    """Return a strategy of dicts with few keys, so most requests succeed."""
     pairs = [
         st.tuples(st.just(key), values) for key, values in options.items()
     ]
@@ -233,7 +233,7 @@ container_headers = some_of(
 )
 
 
-#: Quotas, and the headers with what is used of them.
+#: Headers of quotas, and of what is used of them.
 USED = {
     'X-Container-Meta-Quota-Count': 'x-container-object-count',
     'X-Container-Meta-Quota-Bytes': 'x-container-bytes-used',
@@ -243,9 +243,9 @@ USED = {
 class OnBoth(RuleBasedStateMachine):
     """Plays every request on a plain and on a sharded container.
 
-    :param client: who asks
-    :param shards: how many shards the sharded one has
-    :param longest_name: longer names are not sent, in characters
+    :param client: the client that sends the requests
+    :param shards: the shard count of the sharded container
+    :param longest_name: in characters; longer names are not sent
     """
 
     def __init__(
@@ -256,7 +256,7 @@ class OnBoth(RuleBasedStateMachine):
         self.shards = shards
         self.longest_name = longest_name
         self.plain, self.sharded = twin_names()
-        #: All names that were ever sent, whether they are there or not.
+        #: All names that were ever sent, whether they exist or not.
         self.sent: set[str] = set()
 
     def teardown(self) -> None:
@@ -386,8 +386,8 @@ class OnBoth(RuleBasedStateMachine):
 
     # Swift's own listing by path overlooks an object that is named just past
     # a pseudo-directory (``a0`` next to ``a/b``), and backwards one that is
-    # named like it (``a/``), unless they lie in different databases: so there
-    # is none while a path is listed.
+    # named like it (``a/``), unless they lie in different databases: so no
+    # such name exists while a path is listed.
 
     @precondition(lambda self: not overlooked(self.sent, '0'))
     @rule(params=listing_params, path=fragments, accept=accepts)
@@ -490,7 +490,7 @@ def query_string(params: dict[str, object]) -> str:
 
 
 def overlooked(names: set[str], end: str) -> set[str]:
-    """The names that are a pseudo-directory's but for how they end."""
+    """Return the names that are another name's directory with this end."""
     directories = {
         name[:i]
         for name in names
@@ -509,7 +509,7 @@ def test_a_sharded_container_answers_like_a_plain_one(
     )
 
 
-def test_so_does_one_whose_quota_is_nearly_used_up(client):
+def test_quotas_that_are_nearly_used_up_are_enforced_alike(client):
     run_state_machine_as_test(
         lambda: WithQuotas(client, 4), settings=settings_for(8)
     )

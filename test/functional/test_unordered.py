@@ -31,7 +31,7 @@ UNORDERED = {'allow_unordered': 'true'}
 
 
 def pages(client: Client, container: str, **params) -> Iterator[list[str]]:
-    """The pages of an unordered listing, up to the empty one."""
+    """Yield the pages of an unordered listing, up to the empty one."""
     params = {**UNORDERED, **params}
     marker = params.pop('marker', '')
     while names := client.listing(container, marker=marker, **params).names():
@@ -45,7 +45,7 @@ def walk(client: Client, container: str, **params) -> list[str]:
 
 @pytest.fixture(scope='module')
 def full(login) -> str:
-    """A sharded container that holds the names."""
+    """A sharded container with an object under each of ``NAMES``."""
     owner = login(USER)
     container = make_sharded(owner)
     for name in NAMES:
@@ -107,29 +107,29 @@ class TestWalk:
 
 
 class TestParameters:
-    def test_prefix(self, client, full):
+    def test_prefix_selects_names(self, client, full):
         found = walk(client, full, prefix='logs/01', limit=3)
         assert sorted(found) == [f'logs/01{i}' for i in range(10)]
 
-    def test_prefix_that_nothing_has(self, client, full):
+    def test_prefix_without_names_lists_nothing(self, client, full):
         assert walk(client, full, prefix='none') == []
 
-    def test_end_marker(self, client, full):
+    def test_end_marker_ends_a_walk(self, client, full):
         found = walk(client, full, end_marker='logs/005', prefix='logs/')
         assert sorted(found) == [f'logs/00{i}' for i in range(5)]
 
-    def test_limit_of_0(self, client, full):
+    def test_limit_of_0_lists_nothing(self, client, full):
         assert client.listing(full, limit=0, **UNORDERED).names() == []
 
     @pytest.mark.parametrize('value', ['true', 'True', '1', 'yes', 'on', 't'])
-    def test_says_yes(self, client, full, value):
+    def test_that_are_true_drop_the_order(self, client, full, value):
         ordered = client.listing(full).names()
         names = client.listing(full, allow_unordered=value).names()
         assert names != ordered
         assert sorted(names) == sorted(ordered)
 
     @pytest.mark.parametrize('value', ['false', '', '0', 'no', 'other'])
-    def test_says_no(self, client, full, value):
+    def test_that_are_not_true_keep_the_order(self, client, full, value):
         ordered = client.listing(full).names()
         names = client.listing(full, allow_unordered=value).names()
         assert names == ordered
@@ -137,12 +137,12 @@ class TestParameters:
     @pytest.mark.parametrize(
         'order', ['delimiter=/', 'reverse=true', 'path=logs', 'path=']
     )
-    def test_that_want_an_order_are_refused(self, client, full, order):
+    def test_that_need_an_order_are_refused(self, client, full, order):
         query = f'allow_unordered=true&{order}'
         assert client.get(full, query=query).status == 400
 
     @pytest.mark.parametrize('order', ['delimiter=', 'reverse=false'])
-    def test_that_want_none_are_not(self, client, full, order):
+    def test_that_need_no_order_are_accepted(self, client, full, order):
         query = f'allow_unordered=true&{order}'
         assert client.get(full, query=query).status == 200
 
@@ -175,7 +175,7 @@ class TestAnswer:
         names = [name.text for name in tree.iter('name')]
         assert sorted(names) == [f'logs/{i:03}' for i in range(60)]
 
-    def test_has_the_figures_of_the_whole(self, client, full):
+    def test_has_the_sums_of_the_whole(self, client, full):
         headers = client.listing(full, limit=1, **UNORDERED).headers
         assert headers['x-container-object-count'] == str(len(NAMES))
         assert headers['x-container-shard-count'] == str(SHARDS)
@@ -195,11 +195,11 @@ class TestAnswer:
         assert client.listing(sharded, limit=2, **UNORDERED).status == 503
 
 
-class TestPlain:
+class TestPlainContainer:
     @pytest.mark.parametrize(
         'query', ['', 'delimiter=/', 'reverse=true', 'path=b', 'limit=1']
     )
-    def test_nothing_is_different(self, client, query):
+    def test_ignores_the_parameter(self, client, query):
         container = make_plain(client)
         for name in ('a', 'b/c', 'd'):
             client.put(container, name)
@@ -237,7 +237,7 @@ def unordered(client: Client, container: str, query: str) -> Answer:
 
 @contextmanager
 def writing(client: Client, container: str) -> Iterator[None]:
-    """Others create and delete objects meanwhile, all over the place."""
+    """Create and delete objects in all shards until the end of the block."""
     is_over = threading.Event()
 
     def write() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Object versioning, and its two older modes, on plain and sharded."""
+"""Object versioning and its two older modes, in containers of both kinds."""
 
 import hashlib
 
@@ -14,7 +14,7 @@ OFF = {'X-Versions-Enabled': 'false'}
 
 
 def versions_of(client, container, **params):
-    """The rows of the listing of all versions."""
+    """Return the rows of the listing of all versions."""
     answer = client.get(
         container, query={'format': 'json', 'versions': '', **params}
     )
@@ -23,7 +23,7 @@ def versions_of(client, container, **params):
 
 
 def put_version(client, container, name, body) -> str:
-    """Store a version; returns its id."""
+    """Store a version; return its id."""
     answer = client.put(container, name, body)
     assert answer.status == 201
     return answer.headers['x-object-version-id']
@@ -37,7 +37,7 @@ def versioned(client, container):
 
 
 def make_versions(client, container) -> list[str]:
-    """Store two versions of ``o``; returns their ids, the older first."""
+    """Store two versions of ``o``; return their ids, the older first."""
     return [
         put_version(client, container, 'o', FIRST),
         put_version(client, container, 'o', SECOND),
@@ -52,14 +52,14 @@ def versions(client, versioned):
 
 @pytest.fixture(scope='class')
 def lasting_versions(login, lasting):
-    """The same in a container that no test of a class changes."""
+    """The same in a container that no test changes."""
     owner = login(USER)
     owner.post(lasting, headers=ON)
     return make_versions(owner, lasting)
 
 
 class TestReadOfVersions:
-    def test_newest_version_is_read(self, client, lasting, lasting_versions):
+    def test_gets_the_newest(self, client, lasting, lasting_versions):
         got = client.get(lasting, 'o')
         assert got.body == SECOND
         assert got.headers['x-object-version-id'] == lasting_versions[1]
@@ -68,7 +68,7 @@ class TestReadOfVersions:
         assert got.headers['etag'] == hashlib.md5(SECOND).hexdigest()
 
     @pytest.mark.parametrize(('i', 'body'), [(0, FIRST), (1, SECOND)])
-    def test_version_is_read_by_its_id(
+    def test_by_id_gets_that_version(
         self, client, lasting, lasting_versions, i, body
     ):
         query = {'version-id': lasting_versions[i]}
@@ -78,22 +78,22 @@ class TestReadOfVersions:
         got = client.head(lasting, 'o', query=query)
         assert got.headers['content-length'] == str(len(body))
 
-    def test_version_that_is_none_is_not_found(
-        self, client, lasting, lasting_versions
-    ):
+    def test_by_an_unknown_id_fails(self, client, lasting, lasting_versions):
         query = {'version-id': '1234567890.00000'}
         assert client.get(lasting, 'o', query=query).status == 404
         query = {'version-id': 'nonsense'}
         assert client.get(lasting, 'o', query=query).status == 400
 
-    def test_listing_shows_the_newest(self, client, lasting, lasting_versions):
+    def test_by_listing_shows_the_newest(
+        self, client, lasting, lasting_versions
+    ):
         (row,) = client.listing(lasting).json()
         assert row['name'] == 'o'
         assert row['bytes'] == len(SECOND)
         assert row['hash'] == hashlib.md5(SECOND).hexdigest()
         assert row['version_symlink'] is True
 
-    def test_listing_of_versions_shows_all(
+    def test_by_listing_of_versions_shows_all(
         self, client, lasting, lasting_versions
     ):
         newest, oldest = versions_of(client, lasting)
@@ -106,7 +106,7 @@ class TestReadOfVersions:
         assert oldest['bytes'] == len(FIRST)
         assert oldest['hash'] == hashlib.md5(FIRST).hexdigest()
 
-    def test_statistics_count_all_versions_bytes(
+    def test_statistics_count_the_bytes_of_all_versions(
         self, client, lasting, lasting_versions
     ):
         headers = client.head(lasting).headers
@@ -132,7 +132,7 @@ class TestVersioning:
         assert client.get(container, 'o').body == SECOND
         assert len(versions_of(client, container)) == 2
 
-    def test_listing_of_versions_of_many_objects(self, client, versioned):
+    def test_listing_of_versions_has_many_objects(self, client, versioned):
         put_version(client, versioned, 'a', FIRST)
         put_version(client, versioned, 'b/1', FIRST)
         put_version(client, versioned, 'a', SECOND)
@@ -152,7 +152,7 @@ class TestVersioning:
         rows = versions_of(client, versioned, marker='a')
         assert [row['name'] for row in rows] == ['b/1', 'b/2', 'c']
 
-    def test_listing_of_versions_goes_on_behind_a_version(
+    def test_listing_of_versions_goes_on_after_a_version(
         self, client, versioned, versions
     ):
         put_version(client, versioned, 'p', FIRST)
@@ -187,7 +187,9 @@ class TestVersioning:
         assert got.headers['x-object-version-id'] == versions[0]
         assert client.listing(versioned).names() == ['o']
 
-    def test_delete_of_the_newest_version(self, client, versioned, versions):
+    def test_delete_of_the_newest_version_restores_none(
+        self, client, versioned, versions
+    ):
         query = {'version-id': versions[1]}
         answer = client.delete(versioned, 'o', query=query)
         assert answer.status == 204
@@ -195,14 +197,16 @@ class TestVersioning:
         (row,) = versions_of(client, versioned)
         assert row['version_id'] == versions[0]
 
-    def test_delete_of_an_older_version(self, client, versioned, versions):
+    def test_delete_of_an_older_version_keeps_the_newest(
+        self, client, versioned, versions
+    ):
         query = {'version-id': versions[0]}
         assert client.delete(versioned, 'o', query=query).status == 204
         assert client.get(versioned, 'o').body == SECOND
         assert client.get(versioned, 'o', query=query).status == 404
         assert len(versions_of(client, versioned)) == 1
 
-    def test_object_from_before_becomes_a_version(self, client, container):
+    def test_object_from_before_it_becomes_a_version(self, client, container):
         client.put(container, 'o', FIRST)
         client.post(container, headers=ON)
         put_version(client, container, 'o', SECOND)
@@ -213,7 +217,9 @@ class TestVersioning:
         query = {'version-id': 'null'}
         assert client.get(container, 'o', query=query).status == 404
 
-    def test_object_from_before_is_the_null_version(self, client, container):
+    def test_object_from_before_it_is_the_null_version(
+        self, client, container
+    ):
         client.put(container, 'o', FIRST)
         client.post(container, headers=ON)
         (row,) = versions_of(client, container)
@@ -221,7 +227,7 @@ class TestVersioning:
         query = {'version-id': 'null'}
         assert client.get(container, 'o', query=query).body == FIRST
 
-    def test_when_off_keeps_the_versions_and_makes_no_more(
+    def test_when_off_keeps_the_versions_and_adds_none(
         self, client, versioned, versions
     ):
         client.post(versioned, headers=OFF)
@@ -265,7 +271,9 @@ class TestVersioning:
         assert client.delete(versioned).status == 204
         assert client.head(versioned).status == 404
 
-    def test_copy_of_a_version(self, client, versioned, versions, sharded):
+    def test_copy_of_a_version_copies_that_version(
+        self, client, versioned, versions, sharded
+    ):
         answer = client.copy(
             versioned,
             'o',
@@ -275,7 +283,7 @@ class TestVersioning:
         assert answer.status == 201
         assert client.get(sharded, 'copied').body == FIRST
 
-    def test_copy_into_makes_a_version(
+    def test_copy_into_the_container_makes_a_version(
         self, client, versioned, versions, sharded
     ):
         client.put(sharded, 'source', b'copied')
@@ -283,7 +291,9 @@ class TestVersioning:
         assert client.get(versioned, 'o').body == b'copied'
         assert len(versions_of(client, versioned)) == 3
 
-    def test_of_a_large_object(self, client, versioned, sharded):
+    def test_keeps_versions_of_a_large_object(
+        self, client, versioned, sharded
+    ):
         client.put(sharded, 'seg', FIRST)
         client.put(
             versioned,
@@ -297,7 +307,7 @@ class TestVersioning:
         assert client.get(versioned, 'large', query=query).body == FIRST
         assert client.get(versioned, 'large').body == SECOND
 
-    def test_of_names_that_are_unusual(self, client, versioned):
+    def test_keeps_versions_of_unusual_names(self, client, versioned):
         put_version(client, versioned, 'ü/☃ %', FIRST)
         put_version(client, versioned, 'ü/☃ %', SECOND)
         assert client.get(versioned, 'ü/☃ %').body == SECOND
@@ -305,7 +315,7 @@ class TestVersioning:
         assert names == ['ü/☃ %'] * 2
 
     @pytest.mark.parametrize('name', ['o.txt', '.css', 'o', 'o.unknown'])
-    def test_content_type_is_guessed_as_of_any_upload(
+    def test_content_type_is_not_guessed_from_the_name(
         self, client, versioned, name
     ):
         assert client.put(versioned, name, FIRST).status == 201
@@ -383,7 +393,7 @@ class TestVersionsLocation:
 
 
 class TestHistoryLocation:
-    """Every version, and the marker of a delete, goes elsewhere."""
+    """Every version and delete marker goes into another container."""
 
     @pytest.fixture
     def kept(self, client, two_containers):

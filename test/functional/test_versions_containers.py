@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The containers that belong to a sharded one are sharded as it is.
+"""Containers that belong to a sharded container are sharded like it.
 
-Those are the hidden one that object versioning keeps versions in, and the one
-that S3 keeps the parts of large uploads in.
+They are the hidden container in which object versioning keeps versions, and
+the one in which S3 keeps the parts of large uploads.
 """
 
 import pytest
@@ -23,13 +23,13 @@ ON = {'X-Versions-Enabled': 'true'}
 OFF = {'X-Versions-Enabled': 'false'}
 EIGHT = {SHARD_COUNT_HEADER: '8'}
 
-#: Enough for each shard to get one.
+#: Enough versions for each shard to get one.
 MANY = 40
 FEW = 6
 
 
 def versions_shards(backing, container) -> list[int]:
-    """Return the indices of the shards that versions lie in."""
+    """Return the indices of the shards of a versions container."""
     return backing.shard_indices(versions_container(container))
 
 
@@ -60,7 +60,7 @@ def rewritten(client, versioned):
 
 @pytest.fixture(scope='class')
 def lasting(login):
-    """One with many versions, for tests that do not change it."""
+    """A container with many versions, which no test changes."""
     owner = login(USER)
     container = make_sharded(owner, X_Versions_Enabled='true')
     rewrite(owner, container, MANY)
@@ -76,7 +76,7 @@ class TestVersionsContainer:
         assert versions_shards(backing, plain) == []
 
     @pytest.mark.parametrize('length', [0, 200, 246])
-    def test_has_them_too_if_it_is_made_with_the_container(
+    def test_has_as_many_shards_if_created_with_the_container(
         self, client, backing, length
     ):
         container = unique('versioned').ljust(length, 'c')
@@ -107,7 +107,7 @@ class TestVersionsContainer:
         assert len(ids) == MANY
         assert ids == sorted(ids, reverse=True)
 
-    def test_is_no_clients_business(self, client, versioned):
+    def test_is_not_accessible_to_clients(self, client, versioned):
         versions = versions_container(versioned)
         assert client.get(versions).status == 412
         assert client.put(versions, '\0o\x001', b'x').status == 412
@@ -125,14 +125,16 @@ class TestVersionsContainer:
         assert client.delete(rewritten).status == 409
         assert len(versions_shards(backing, rewritten)) == SHARDS
 
-    def test_goes_if_the_container_can_not_be_made(self, client, backing):
+    def test_is_not_left_if_the_container_cannot_be_created(
+        self, client, backing
+    ):
         container = unique('versioned')
         headers = {**ON, **EIGHT, 'X-Container-Read': '.wrong:acl'}
         assert client.put(container, headers=headers).status == 400
         assert versions_shards(backing, container) == []
         assert client.head(container).status == 404
 
-    def test_of_a_container_made_anew_has_the_new_count(
+    def test_of_a_recreated_container_has_the_new_count(
         self, client, backing, versioned
     ):
         client.delete(versioned)
@@ -176,7 +178,9 @@ class TestVersionsContainer:
             assert headers['x-storage-policy'] == 'Policy-1'
         assert sum(objects_in(backing, versions, i) for i in range(8)) == 1
 
-    def test_turned_on_again_is_the_same(self, client, backing, lasting):
+    def test_is_the_same_after_versioning_was_off(
+        self, client, backing, lasting
+    ):
         client.post(lasting, headers=OFF)
         assert client.post(lasting, headers=ON).status == 204
         assert len(versions_shards(backing, lasting)) == SHARDS
@@ -206,7 +210,7 @@ class TestAccount:
         headers = with_versions.head().headers
         assert headers['x-account-container-count'] == '2'
 
-    def test_listing_of_a_page_counts_them(self, with_versions):
+    def test_listing_of_a_page_counts_the_versions_bytes(self, with_versions):
         query = {'format': 'json', 'prefix': 'c', 'limit': '1'}
         (row,) = with_versions.get(query=query).json()
         assert row['bytes'] == 6
@@ -214,7 +218,7 @@ class TestAccount:
 
 @pytest.fixture(scope='class')
 def rules(cluster):
-    """Containers of some names are sharded meanwhile."""
+    """Rules that shard new containers of some names."""
     rules = '*/ruled-??? = 4, */own+segments = 2'
     cluster.reconfigure({'shardmw.shard_rules': rules})
     yield
@@ -229,7 +233,7 @@ class TestS3:
     def test_parts_lie_in_as_many_shards_as_the_bucket(self, client, sharded):
         assert self.count_of(client, f'{sharded}+segments') == str(SHARDS)
 
-    def test_a_bucket_may_be_called_so(self, client):
+    def test_a_bucket_may_be_called_segments(self, client):
         assert self.count_of(client, '+segments') is None
 
     def test_parts_of_a_plain_bucket_lie_in_a_plain_one(self, client, plain):
@@ -250,7 +254,7 @@ class TestS3:
         assert len(versions_shards(backing, bucket)) == 4
 
 
-def test_versions_of_a_container_that_was_there_before_the_filter(
+def test_versions_of_a_container_older_than_the_filter_stay_plain(
     client, unfiltered, backing
 ):
     container = make_plain(unfiltered, X_Versions_Enabled='true')

@@ -13,25 +13,24 @@ FILTERS = ('shardmw', 'shardmw-listings')
 
 @contextlib.contextmanager
 def running_unfiltered_proxy(cluster: Cluster) -> Iterator[str]:
-    """Run a proxy without shardmw; gives its URL.
+    """Run a proxy without shardmw; yield its URL.
 
     All clients of this proxy own all accounts, including hidden accounts,
-    which no user of an auth system can access. They may name what is reserved
-    with the header that Swift has for operators: ``X-Allow-Reserved-Names:
-    true``.
+    which no user of an auth system can access. With Swift's header for
+    operators, ``X-Allow-Reserved-Names: true``, they may use reserved names.
     """
     with running_proxy(cluster, 'unfiltered-proxy', _unfiltered) as url:
         yield url
 
 
 def unfiltered_url(cluster: Cluster) -> Iterator[str]:
-    """Run such a proxy for as long as a fixture is kept; gives its URL."""
+    """Run a proxy without shardmw as a fixture; yield its URL."""
     with running_unfiltered_proxy(cluster) as url:
         yield url
 
 
 def owner_factory(global_conf: dict, **local_conf: str) -> Callable:
-    """Return a filter for the place of tempauth that allows everything."""
+    """Return a filter that takes tempauth's place and allows everything."""
 
     def owner(app: Callable) -> Callable:
         def filtered(env: dict, start_response: Callable):

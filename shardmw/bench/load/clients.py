@@ -20,7 +20,7 @@ from shardmw.bench.load.sources import Load
 #: Takes the table of the samples since the last call.
 OnProgress = Callable[[np.ndarray], None]
 
-# The time between the decision to begin and the begin.
+# The time between the decision to begin and the start of the load.
 _LEAD_SECONDS = 0.05
 
 _CONNECT_SECONDS = 60
@@ -31,7 +31,7 @@ _PROGRESS_SECONDS = 0.5
 # How long an interrupted load waits for its last responses.
 _INTERRUPTED_DRAIN_SECONDS = 3.0
 
-# How long a process has, after the drain, to give its answer.
+# How long a process has, after the drain, to return its result.
 _END_SECONDS = 5
 
 # The last response of a load that ends by itself lies within its time.
@@ -43,7 +43,7 @@ _INTERRUPTIONS = (KeyboardInterrupt, Interrupted)
 class Clients:
     """Client processes that run one load at a time, for a ``with`` block.
 
-    ``began`` is the begin of the last load on the monotonic clock.
+    ``began`` is the start of the last load on the monotonic clock.
     """
 
     def __init__(self, processes: int) -> None:
@@ -118,7 +118,7 @@ class Clients:
         return self.begin(load, on_progress).wait()
 
     def sleep_until(self, seconds: float) -> None:
-        """Sleep until so many seconds after the begin of the load."""
+        """Sleep until so many seconds after the start of the load."""
         time.sleep(max(0, self.began + seconds - time.monotonic()))
 
     def stop(self) -> Outcome:
@@ -142,7 +142,7 @@ class Clients:
         return not all(share.done() for share in self._shares)
 
     def _end(self, drain_seconds: float = 0) -> None:
-        """End the load if there is one; a process that hangs is left."""
+        """End the load if there is one, but leave a process that hangs."""
         self._on_progress = None
         end = self._control.end
         end.value = min(end.value, time.monotonic())

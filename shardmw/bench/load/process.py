@@ -15,11 +15,11 @@ from shardmw.bench.load.connection import Connection, tls_context
 from shardmw.bench.load.outcome import LOST, UNANSWERED, Sample, packed
 from shardmw.bench.load.sources import AT_ONCE, RETRY_AFTER, Load
 
-# How often a process looks whether its load begins or ends.
+# How often a process checks whether its load begins or ends.
 _BEGIN_POLL_SECONDS = 0.002
 _END_POLL_SECONDS = 0.05
 
-# The time between two parts of the progress.
+# The time between two reports of the progress.
 _PROGRESS_SECONDS = 0.2
 
 # The time that a client waits after its connection failed.
@@ -31,7 +31,7 @@ class Control:
 
     :ivar connected: how many processes are ready to begin
     :ivar begin: when the load begins (monotonic); 0 until that is known
-    :ivar end: from when on no more requests are sent (monotonic)
+    :ivar end: when to stop sending requests (monotonic)
     :ivar drain_seconds: how long to wait for the last responses
     :ivar progress: takes packed samples of a watched load. The parent has to
                     read them, or the pipe becomes full and the load stops.
@@ -60,7 +60,7 @@ def start(control: Control) -> None:
 
 
 def run_share(load: Load, index: int, processes: int) -> Answer | None:
-    """Run the share of a load that one of several processes has.
+    """Run the share of one of several processes in a load.
 
     :returns: None if the load was ended before it began
     :raises BenchError: if the clients cannot connect
@@ -79,7 +79,7 @@ class _Share:
         if load.count is not None:
             self._left = len(range(index, load.count, processes))
         self._samples = bytearray()
-        #: how many bytes the parent was told while the load ran
+        #: how many bytes of samples the parent has already got
         self._told = 0
         is_tls = any(url.startswith('https:') for url in load.urls)
         tls = tls_context(load.insecure) if is_tls else None

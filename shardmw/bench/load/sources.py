@@ -24,7 +24,7 @@ BACK_OFF = 'backoff'  #: wait for a fixed time
 AT_ONCE = 'at-once'  #: do not wait
 REFUSAL_POLICIES = (RETRY_AFTER, BACK_OFF, AT_ONCE)
 
-# Multiplied by it, successive numbers lie evenly in 16 bits.
+# Multiplied by it, successive numbers are spread evenly over 16 bits.
 _SPREAD_FACTOR = 40503
 
 
@@ -98,7 +98,7 @@ class Uploads:
     :param size: of each object, in bytes
     :param prefix: of the names
     :param spread: True to begin the names with four hexadecimal digits that
-                   lie evenly
+                   are evenly distributed
     """
 
     container_path: str
@@ -121,10 +121,10 @@ class Uploads:
 
 @dataclass(frozen=True)
 class _OfNames:
-    """Requests for the objects of names, with bodies if they have a size.
+    """Requests for named objects, with bodies if they have a size.
 
-    :param shuffled: True to request each object once a round, but not in the
-                     order of names
+    :param shuffled: True to request each object once in each round, but not in
+                     the order of names
     """
 
     container_path: str
@@ -162,7 +162,7 @@ class Overwrites(_OfNames):
 
 
 class NamedUploads(_OfNames):
-    """Uploads of an object of each name."""
+    """Uploads of an object under each name."""
 
     kinds = ('PUT',)
     is_endless = False
@@ -199,9 +199,9 @@ class Listings:
     :param page: the limit of a page, in rows
     :param unordered: True for ``allow_unordered``
     :param first: the page that is requested first
-    :param stride: only every so many pages are requested
+    :param stride: the number of pages from one request to the next
     :param different: True to send each request with an end_marker of its own,
-                      behind all rows, so that nobody has asked for it before
+                      after all rows, so that no two requests are equal
     """
 
     container_path: str
@@ -250,8 +250,8 @@ class Mixed:
     """A mix of operations, without end.
 
     Existing objects are read and overwritten. New objects are written, with
-    names between the existing ones. Deletes are of these, once their upload
-    was answered; until there is one, a delete is replaced by a write.
+    names between the existing ones, and deleted once their upload has
+    succeeded. If there is none to delete, a delete is replaced by a write.
 
     :param names: of existing objects, at least one
     :param size: of written objects, in bytes
@@ -306,7 +306,7 @@ class _MixedRequests(Iterator):
         return request._replace(kind=kind, number=number)
 
     def answered(self, request: Request, status: int) -> None:
-        """Note an object that can be deleted from now on."""
+        """Record an object that can be deleted from now on."""
         if request.kind == 0 and 200 <= status < 300:
             self._written.append(request.target)
 

@@ -162,9 +162,9 @@ def run_text(run: Run) -> str:
 
 
 def rotated(some: Sequence[T], turn: int) -> list[T]:
-    """Return all items; each round begins with another one.
+    """Return all items; each round begins with a different one.
 
-    The last one in a round finds fuller disks.
+    Without rotation, the last item would always find the fullest disks.
     """
     first = turn % len(some) if some else 0
     return [*some[first:], *some[:first]]

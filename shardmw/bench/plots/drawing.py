@@ -122,7 +122,7 @@ def _labels(series: Sequence[Series], *styles: str) -> list[str]:
 
 
 def _turned(plot: Plot, x: object, y: object) -> tuple:
-    """Return what is horizontal, and what is vertical."""
+    """Return the horizontal one first, and then the vertical one."""
     return (y, x) if plot.is_horizontal else (x, y)
 
 
@@ -134,7 +134,7 @@ def _draw(axes: Axes, plot: Plot, series: Sequence[Series]) -> None:
     if y.log:
         axes.set_yscale('log', nonpositive='mask')
     labels = _labels(plot.series, BARS, DOTS, LINE)
-    # the first colour is for what others are compared with
+    # the first colour is for the series that others are compared with
     first = 1 if len(labels) == 1 else 0
     for each in series:
         if each.style == REFERENCE:

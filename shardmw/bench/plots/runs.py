@@ -91,7 +91,7 @@ _AXES = {
     'rows': ('rows in the container', 'as the container grows'),
 }
 
-# An axis whose greatest value is so many times its least is logarithmic.
+# An axis is logarithmic if its greatest value is this many times its least.
 _WIDE_VALUES = 30
 _WIDE_CONDITIONS = 8
 

@@ -43,7 +43,7 @@ WRITE = 'write'
 SATURATED = 'saturated'
 TRICKLE = 'trickle'
 
-# The share of the limit that a trickle has.
+# The rate of a trickle, as a share of the limit.
 _TRICKLE_SHARE = 0.5
 
 # shardmw writes to memcached after the answer, too.
@@ -195,7 +195,7 @@ def most_by_window(
 
 
 def bound_by(row: Mapping) -> str:
-    """Return what kept the rate of a load from being higher. Pure."""
+    """Return what limited the rate of a load. Pure."""
     if row['is_client_bound']:
         return 'clients'
     total = total_limit(row)

@@ -21,7 +21,7 @@ _NAMED = re.compile(r'<!-- figures ([^:\n]+): begin -->')
 
 
 class Origin(NamedTuple):
-    """Tells where the figures of some sections come from.
+    """Where the figures of some sections come from.
 
     :param facts: ``(what, which)``
     """
@@ -31,7 +31,7 @@ class Origin(NamedTuple):
 
 
 def origins(found: Iterable[Section]) -> list[Origin]:
-    """Return where the figures come from, and for which sections. Pure."""
+    """Return the origins of the figures, each with its sections. Pure."""
     groups: dict[tuple, list[Section]] = {}
     for section in found:
         origin = section.result.provenance
@@ -67,7 +67,7 @@ def read(page: Path) -> str:
 
 
 def markers(name: str = '') -> tuple[str, str]:
-    """Return the comments at the begin and the end of a place. Pure."""
+    """Return the comments at the start and the end of a place. Pure."""
     what = f'figures {name}'.strip()
     return f'<!-- {what}: begin -->', f'<!-- {what}: end -->'
 
@@ -126,7 +126,7 @@ def with_sections(page: str, found: Sequence[Section]) -> str:
 
 
 def missing(page: str, found: Iterable[Section]) -> list[str]:
-    """Return the results that places of a page name and that are missing."""
+    """Return the missing results that the places of a page name."""
     there = _by_name(found)
     names = ' '.join(_NAMED.findall(page)).split()
     return [name for name in names if name not in there]

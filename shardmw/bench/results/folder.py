@@ -149,12 +149,12 @@ def _read(path: Path) -> Result:
 
 
 def entries_of(figures: Mapping) -> Sequence[Mapping]:
-    """Return what makes rows of an experiment's figures, if anything."""
+    """Return the runs or rows of an experiment's figures, if there are any."""
     return figures.get('runs') or figures.get('rows') or []
 
 
 def flat(entry: Mapping, prefix: str = '') -> dict[str, object]:
-    """Return numbers and words by dotted names, and no series."""
+    """Return numbers and words by dotted names; leave out series."""
     row: dict[str, object] = {}
     for name, value in entry.items():
         if isinstance(value, Mapping):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tells where figures come from: the versions, and the machine."""
+"""Where figures come from: the versions and the machine."""
 
 import contextlib
 import os
@@ -26,14 +26,14 @@ _LOOK_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class Provenance:
-    """Tells where figures come from.
+    """Where figures come from.
 
     :param date: UTC, such as ``2026-11-21``
     :param commit: None without git; with -dirty if the tree differs from it
     :param processor: the architecture
-    :param load_average: of the minute before the begin
+    :param load_average: of the minute before the start
     :param cluster: the URL of an existing cluster; None for a temporary one
-    :param busy_cores: used by other processes just before the begin; None if
+    :param busy_cores: used by other processes just before the start; None if
                        that is not known
     """
 

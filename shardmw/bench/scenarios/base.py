@@ -32,7 +32,7 @@ class Scenario(Parameters):
     ``defaults``
         parameters that differ from the defaults of the fields
     ``main_tables``
-        how many of its tables a page for operators has, the first ones
+        how many of its tables, from the first, a page for operators has
     ``minutes``
         about how long it takes with the default options; 0 for work, whose
         ``expected_seconds`` are computed
@@ -74,7 +74,7 @@ class Scenario(Parameters):
         raise NotImplementedError
 
     def check_figures(self, figures: Figures) -> None:
-        """Raise BenchError if figures, which are kept, are a failure."""
+        """Raise BenchError if the figures, already kept, show a failure."""
 
     def tables(self, figures: Figures) -> list[Table]:
         """Return the tables of all figures, or of part of them.

@@ -37,7 +37,7 @@ LIMITS: Mapping[str, Mapping[str, str]] = {
     SWIFTS: {'container_ratelimit_0': '1000000'},
 }
 
-# A listing takes as long as so many other requests.
+# A listing takes as long as this number of other requests.
 _LISTINGS_SHARE = 100
 
 _own_us = rounds.figure_of('own_us')

@@ -36,7 +36,7 @@ from shardmw.bench.tables import figure, number
 from shardmw.bench.targets import usage
 from shardmw.bench.targets.shares import asked_of_all, names_by_shard
 
-#: Rows asked by row returned, at most, of pages of 1,000 rows and more.
+#: The most rows requested per row returned, for pages of 1,000 rows or more.
 GOAL = 1.3
 
 _PER_MS = 1000
@@ -59,7 +59,7 @@ _MEGABYTE = 1_000_000
 WRITE = 'write meanwhile'
 LIST = 'list'
 
-#: The kind of runs in which no container is listed, as results have it.
+#: The kind of runs in which no container is listed, as it is in results.
 NOBODY = Kind('nobody lists')
 
 # Writers with less of the wanted rate are behind.
@@ -212,14 +212,13 @@ def _milliseconds(name: str) -> c.Value:
 
 
 def fitted_costs(rows: Sequence[c.Row]) -> dict[str, float]:
-    """Return what of a page belongs to requests, shards and rows. Pure.
+    """Return the costs of pages, requests and rows that fit best. Pure.
 
-    The least squares are those of the differences from the least of the
-    rounds, as a share of it. Requests and rows are those that the model
-    counts.
+    The fit minimizes the squares of the relative differences from the least
+    of the rounds. Requests and rows are counted as in the model.
 
     :returns: by the names of :class:`shardmw.bench.planning.Costs`; without
-              those that the pages do not tell apart
+              those that the pages cannot tell apart
     """
     plain, merged, servers = [], [], []
     for row in rows:
@@ -238,7 +237,7 @@ def fitted_costs(rows: Sequence[c.Row]) -> dict[str, float]:
         (_FITTED[2:5], merged),
         (_FITTED[5:], servers),
     ):
-        # the sums of the costs, times the factors, fit best
+        # the sum of the costs times these shares should be 1
         shares = [
             [factor / cost for factor in factors]
             for cost, factors in measured
@@ -287,7 +286,7 @@ class ListingMemory(base.ClusterScenario):
                     yield {'kind': kind.as_json(), **row}
 
     def _listed(self, stage: Stage, site: Site, kind: Kind) -> Iterator[int]:
-        """Yield how much is listed, at the begin and after every few pages."""
+        """Yield how much is listed, at the start and after every few pages."""
         names = FlatNames(self.rows)
         container = base.filled(stage, site, kind, names)
         source = Listings(site.container_path(container), names, self.page)

@@ -47,7 +47,7 @@ BEFORE, AFTER = 'before', 'after'
 PARTS = (BEFORE, MOVING, SETTLING, AFTER)
 
 #: The goals: the slowest change without clients, its longest waits, and the
-#: highest p99 of a kind of request while rows move, over that of before.
+#: highest ratio of a request's p99 while rows move to its p99 before.
 GOAL_ROWS_PER_SECOND = 12_000
 GOAL_WAITS_SECONDS = 10
 GOAL_RATIO = 1.2
@@ -57,7 +57,7 @@ _OBJECTS = 1000
 
 _NO_CONTAINER_FILTER = {'shardmw-container.use': 'egg:swift#healthcheck'}
 
-# How long clients send as much as they can, to learn how much that is.
+# How long clients send as much as they can, to measure the highest rate.
 _CARRIED_SECONDS = 10
 
 _MOST_REPLICAS = 3
@@ -186,7 +186,7 @@ class Reshard(base.ClusterScenario):
             if not cases:
                 continue
             place = {'replicas': replicas, 'turn': turn}
-            # a new one: databases that are left would cost time
+            # a new cluster: databases of earlier rounds would cost time
             with stage.site(self.replicated(replicas)) as site:
                 carried = {}
                 if cases != (IDLE,):
@@ -248,7 +248,7 @@ class Reshard(base.ClusterScenario):
     def _filled(
         self, stage: Stage, site: Site, kind: Kind, case: str
     ) -> tuple[str, Names]:
-        """Return a new container and its names that have objects."""
+        """Return a new container, and the names with objects in it."""
         names = FlatNames(self.rows if case == IDLE else self.client_rows)
         container = base.filled(stage, site, kind, names)
         if case == IDLE:
@@ -506,10 +506,10 @@ def runs_of_parts(outcome: Outcome, change: Change) -> dict[str, Run]:
 
 
 def points_of(outcome: Outcome, step: int) -> list[dict[str, object]]:
-    """Return latencies of each so many seconds of a load. Pure.
+    """Return the latencies in each interval of ``step`` seconds. Pure.
 
-    :returns: ``seconds`` is the middle of each; ``writes`` and ``reads`` are
-              their latencies in milliseconds, None of no requests
+    :returns: ``seconds`` is the middle of an interval; ``writes`` and
+              ``reads`` are latencies in milliseconds, None without requests
     """
     bins = [([], []) for _ in range(int(outcome.seconds // step))]
     for each in outcome.samples:
@@ -528,7 +528,7 @@ def points_of(outcome: Outcome, step: int) -> list[dict[str, object]]:
 
 
 def _line(label: str, points: Sequence[tuple]) -> Series:
-    """Return a line through the points that have a value, and not 0."""
+    """Return a line through the points whose value is known and not 0."""
     known = [(x, y) for x, y in points if y]
     return Series(label, [x for x, _ in known], [y for _, y in known])
 
@@ -555,7 +555,7 @@ def _pairs(
 
 
 def _word(step: Mapping) -> str:
-    """Return what tells the objects and plots of changes apart."""
+    """Return a word that tells the objects and plots of changes apart."""
     names = ('case', 'mover', 'former', 'shards')
     return '-'.join(str(step[name]) for name in names)
 
@@ -602,14 +602,14 @@ def _median_p99(own: Sequence[Mapping], part: str, operation: str) -> float:
 def _ratio(
     own: Sequence[Mapping], part: str, operation: str, of: str = BEFORE
 ) -> Interval | None:
-    """Return the p99 of a part over that of another one, round by round."""
+    """Return the ratio of the p99 of a part to another's, round by round."""
     return ratio_interval(
         (_p99(row, part, operation), _p99(row, of, operation)) for row in own
     )
 
 
 def _range_of_ratios(own: Sequence[Mapping], operation: str) -> str | None:
-    """Return the p99 while rows move over that of before, and its range."""
+    """Return the ratio of the p99 while rows move to before, with range."""
     pairs = (
         (_p99(row, MOVING, operation), _p99(row, BEFORE, operation))
         for row in own

@@ -2,7 +2,7 @@
 """Figures of several rounds, for tables and plots. Pure.
 
 A row is a measurement of a kind of container in a round, as a mapping. As a
-:class:`Point`, it is compared as runs are: see
+:class:`Point`, it is compared like a run: see
 :mod:`shardmw.bench.results.comparing`.
 """
 
@@ -22,7 +22,7 @@ class Point(NamedTuple):
     """A row in the form of a run.
 
     :param turn: the number of the round
-    :param row: all of it
+    :param row: the whole row
     """
 
     work: str
@@ -37,7 +37,7 @@ def kind_of(row: Mapping) -> Kind:
 
 
 def compared(rows: Iterable[Mapping], *conditions: str) -> list[Row]:
-    """Return what is compared: the rows of a kind under some conditions.
+    """Return the rows of each kind under each set of conditions.
 
     :param rows: with a ``kind``, and a ``turn`` if there are several rounds
     :param conditions: names in a row

@@ -24,7 +24,7 @@ _SHARD_COUNT_HEADER = 'X-Container-Shard-Count'
 _SHARD_DEPTH_HEADER = 'X-Container-Shard-Depth'
 _POLICY_HEADER = 'X-Storage-Policy'
 
-# In the response to a HEAD of an account, and not of a container.
+# Only in the response to a HEAD of an account, not of a container.
 _ACCOUNT_HEADER = 'x-account-container-count'
 
 _USER = 'test:tester'
@@ -35,7 +35,7 @@ _V1 = '1'
 
 @dataclass(frozen=True)
 class Auth:
-    """The way to an account; fields as :class:`swiftclient.Connection`.
+    """Access to an account; fields as in :class:`swiftclient.Connection`.
 
     A user has a URL for logins, or the URL of the account and a token.
     """
@@ -224,7 +224,7 @@ class Account:
         ]
 
     def stored_times(self, container: str) -> dict[str, float]:
-        """Return when a proxy had passed each object on, by its name."""
+        """Return when a proxy forwarded each object, by its name."""
         return {
             row['name']: float(
                 last_modified_date_to_timestamp(row['last_modified'])

@@ -20,13 +20,13 @@ REPLICATOR = 'container-replicator'
 
 _MANAGE_SHARD_RANGES = (sys.executable, '-m', 'swift.cli.manage_shard_ranges')
 
-# Unlike Swift's own prefix, this one is not that of the account that has the
+# Unlike Swift's own prefix, it is not the prefix of the account with the
 # backing containers.
 _PREFIX = '.shards_split_'
 
 
 def even_bounds(names: Names, ranges: int) -> list[str]:
-    """Return the last name of all ranges but one, as many in each. Pure.
+    """Return the upper bounds of all equal ranges but the last. Pure.
 
     :raises BenchError: if there are fewer names than ranges
     """
@@ -64,7 +64,7 @@ def root_database(cluster: Cluster, account: str, container: str) -> Path:
 
 
 def find_ranges(database: Path, rows: int) -> int:
-    """Find ranges of so many rows each, and tell the sharder to split them.
+    """Find ranges of so many rows each, and have the sharder split them.
 
     :returns: how many ranges were found
     :raises BenchError: if ``swift-manage-shard-ranges`` fails
@@ -126,7 +126,7 @@ def shard_data(bounds: Sequence[str]) -> list[dict[str, object]]:
 def begin_sharding(
     database: Path, bounds: Sequence[str], prefix: str = _PREFIX
 ) -> None:
-    """Tell the sharder to split a container, as an operator does."""
+    """Have the sharder split a container, as an operator does."""
     broker = ContainerBroker(str(database))
     ranges = make_shard_ranges(broker, shard_data(bounds), prefix)
     broker.merge_shard_ranges(ranges)

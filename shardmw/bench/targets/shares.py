@@ -13,7 +13,7 @@ from shardmw.placement import shard_of
 
 
 def names_by_shard(names: Iterable[str], shards: int) -> list[list[str]]:
-    """Return the names of each shard, in the order in which they come."""
+    """Return the names of each shard, in the given order."""
     found: list[list[str]] = [[] for _ in range(shards)]
     for name in names:
         found[shard_of(name, shards)].append(name)

@@ -88,7 +88,7 @@ def _told_if_gone() -> Iterator[None]:
 
 
 def operations(server: Server) -> Counter[str]:
-    """Return the operations of memcached by kind; BenchError if away."""
+    """Return memcached's operations by kind; BenchError if it is down."""
     address = server.address.split(':')
     try:
         with socket.create_connection(address, timeout=10) as s:

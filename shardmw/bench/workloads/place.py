@@ -119,7 +119,7 @@ class Place(Parameters):
 
     @property
     def auth(self) -> Auth | None:
-        """Return the way to the cluster; None for a temporary one."""
+        """Return the access to the cluster; None for a temporary one."""
         if self.auth_url:
             auth = Auth(self.auth_url, self.user, self.key)
         elif self.storage_url:
@@ -140,7 +140,7 @@ class Place(Parameters):
 
     @contextlib.contextmanager
     def site(self, stage: Stage, options: ClusterOptions) -> Iterator[Site]:
-        """Give the cluster, which has options if it is temporary."""
+        """Yield the site; ``options`` are those of a temporary cluster."""
         if self.is_own:
             with stage.site(options) as site:
                 yield site

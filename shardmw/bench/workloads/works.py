@@ -37,8 +37,8 @@ _OWN_ROWS = 100_000
 _REMOTE_ROWS = 10_000
 _DIRECTORIES = 100
 
-# What the names of uploads meanwhile begin with, and how many clients send
-# them.
+# The prefix of the names that are uploaded meanwhile, and the clients that
+# upload them.
 _BEHIND = 'z/'
 _WRITERS = 4
 
@@ -85,7 +85,7 @@ class Work(Scenario):
     settings: Mapping[str, str] = shared('settings', {})
 
     def check_figures(self, figures: Figures) -> None:
-        """Raise BenchError if all failed with a kind of container."""
+        """Raise BenchError if everything failed with a kind of container."""
         of_kinds: dict[Kind, list[Summary]] = {}
         for run in runs_of(figures):
             of_kinds.setdefault(run.kind, []).append(run.summary)
@@ -104,7 +104,7 @@ class Work(Scenario):
         return all_of(runs_of(figures))
 
     def names(self, site: Site) -> Names | None:
-        """Return the names of the objects that are there before the load."""
+        """Return the names of the objects that exist before the load."""
         return None
 
     def conditions(self, names: Names | None) -> list[dict[str, object]]:
@@ -217,7 +217,7 @@ class _OfObjects(Work):
 
 @dataclass(frozen=True)
 class _OfStored(_OfObjects):
-    """Work on objects that are uploaded before."""
+    """Work on objects that are uploaded before the loads."""
 
     objects: int = option(
         1000,

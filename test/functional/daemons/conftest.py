@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cluster for tests that run Swift's daemons.
+"""A cluster of their own for tests that run Swift's daemons.
 
-A daemon visits all containers, and the other tests leave thousands of them.
+A daemon visits all containers, and the other tests leave thousands behind.
 """
 
 import pytest

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quotas of accounts count what lies in shards, as Swift's updater tells."""
+"""Account quotas count objects in shards, as Swift's updater reports them."""
 
 import json
 
@@ -15,7 +15,7 @@ COUNTS = {'plain': {}, 'sharded': {SHARD_COUNT_HEADER: str(SHARDS)}}
 
 @pytest.fixture(scope='module')
 def accounts(cluster, new_account) -> dict[str, Client]:
-    """The owners of an account of plain and one of sharded containers."""
+    """The owners of an account for each kind of container."""
     owners = {}
     for kind, count in COUNTS.items():
         owner = owners[kind] = new_account()
@@ -27,16 +27,16 @@ def accounts(cluster, new_account) -> dict[str, Client]:
 
 @pytest.fixture(params=COUNTS)
 def owner(request, accounts) -> Client:
-    """The owner of either account."""
+    """The owner of each account."""
     return accounts[request.param]
 
 
 class TestAccountQuota:
-    """Of an account with one object of ten bytes."""
+    """Quotas of an account with one object of ten bytes."""
 
     @pytest.fixture
     def writer(self, owner, stranger) -> Client:
-        """May write, so that the quotas hold for this user."""
+        """A user who may write, and for whom the quotas apply."""
         acl = json.dumps({'read-write': ['test:tester3']})
         headers = {'X-Account-Access-Control': acl}
         assert owner.post(headers=headers).status == 204
@@ -54,7 +54,7 @@ class TestAccountQuota:
     def assert_refused(self, answer) -> None:
         assert (answer.status, answer.body) == REFUSED
 
-    def test_of_bytes_counts_what_lies_in_shards(self, owner, writer):
+    def test_of_bytes_counts_objects_in_shards(self, owner, writer):
         self.set_quota(owner, 'Bytes', 19)
         self.assert_refused(writer.put('c', 'p', b'0123456789'))
         assert writer.put('c', 'o', b'012345678').status == 201
@@ -66,7 +66,7 @@ class TestAccountQuota:
         assert owner.listing().status == 200
         self.assert_refused(writer.put('c', 'p', b'0123456789'))
 
-    def test_of_objects_counts_what_lies_in_shards(self, owner, writer):
+    def test_of_objects_counts_objects_in_shards(self, owner, writer):
         self.set_quota(owner, 'Count', 1)
         self.assert_refused(writer.put('c', 'p', b'x'))
         self.set_quota(owner, 'Count', 2)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Accounts: their listings and figures have what lies in shards.
+"""Listings and sums of accounts include the objects in shards.
 
-Two new accounts hold containers of the same names and objects; in one of them
-the containers are sharded. Both must answer alike.
+Two new accounts hold containers with the same names and objects; in one of
+them, the containers are sharded. Both accounts must answer alike.
 """
 
 import json
@@ -58,7 +58,7 @@ def fill(owner: Client, count: dict[str, str]) -> None:
 
 @pytest.fixture(scope='module')
 def accounts(cluster, new_account) -> Accounts:
-    """Two accounts that know what was put into their containers."""
+    """Two accounts after an update of their sums."""
     accounts = Accounts(new_account(), new_account())
     fill(accounts.plain, {})
     fill(accounts.sharded, COUNT)
@@ -68,7 +68,7 @@ def accounts(cluster, new_account) -> Accounts:
 
 @pytest.fixture
 def assert_alike(accounts):
-    """Sends a request for both accounts and compares the answers."""
+    """Return a function that compares the answers for both accounts."""
 
     def assert_alike(method: str, query: str = '', **headers: str) -> None:
         plain, sharded = (
@@ -121,11 +121,13 @@ class TestListing:
         ],
     )  # fmt: skip
     @pytest.mark.parametrize('reverse', ['', '&reverse=on'])
-    def test_with_parameters(self, assert_alike, params, reverse):
+    def test_with_parameters_is_that_of_plain_containers(
+        self, assert_alike, params, reverse
+    ):
         assert_alike('GET', f'format=json&{params}{reverse}')
 
     @pytest.mark.parametrize('limit', [1, 2, 22, 23, 24])
-    def test_by_pages(self, accounts, limit):
+    def test_by_pages_has_all_rows(self, accounts, limit):
         paged = []
         marker = ''
         while page := accounts.sharded.listing(
@@ -135,7 +137,7 @@ class TestListing:
             marker = page[-1]['name']
         assert paged == accounts.sharded.listing().json()
 
-    def test_of_an_account_without_containers(self, account):
+    def test_of_an_account_without_containers_is_empty(self, account):
         answer = account.listing()
         assert answer.status == 200
         assert answer.json() == []
@@ -186,7 +188,7 @@ class TestFigures:
 
 @pytest.fixture(scope='class')
 def reader(accounts, login) -> Accounts:
-    """Somebody who may read, and not change, both accounts."""
+    """A user who may read both accounts, but not change them."""
     acl = json.dumps({'read-only': ['test:tester3']})
     headers = {'X-Account-Access-Control': acl}
     user = login('test:tester3')
@@ -214,14 +216,14 @@ class TestAccess:
         assert sharded.status == 403
 
     @pytest.mark.parametrize('method', ['GET', 'HEAD'])
-    def test_nobody_sees_nothing(self, accounts, method):
+    def test_clients_without_a_token_see_nothing(self, accounts, method):
         anonymous = accounts.sharded.anonymous()
         assert anonymous.request(method).status == 401
 
 
 class TestDeletion:
     def test_of_objects_in_shards_is_refused(self, account):
-        """Nobody has counted the objects in the account's database yet."""
+        """The account's database does not count the objects yet."""
         account.put('c', headers=COUNT)
         account.put('c', 'o', b'x')
         answer = account.delete()
@@ -238,7 +240,7 @@ class TestDeletion:
         cluster.daemon('container-updater')
         assert account.delete().status == 409
 
-    def test_of_objects_in_plain_containers_is_done(self, account):
+    def test_of_objects_in_plain_containers_succeeds(self, account):
         account.put('p')
         account.put('p', 'o', b'x')
         assert account.delete().status == 204
@@ -267,7 +269,7 @@ class TestDeletion:
 
 
 def container_count(cluster, account: str) -> int:
-    """How many containers are left in an account's database."""
+    """Return the number of containers in an account's database."""
     databases = cluster.devices_path.glob('*/*/accounts/*/*/*/*.db')
     infos = [AccountBroker(str(path)).get_info() for path in databases]
     return next(

@@ -13,7 +13,7 @@ from test.functional.conftest import USER, Pair, make_plain, make_sharded
 from test.functional.realclients import s3_client
 
 BODY = b'0123456789'
-#: Late enough for a POST to come before it, on a busy machine, too.
+#: Late enough for a POST before it, even on a busy machine.
 SOON = {'X-Delete-After': '4'}
 LATER = {'X-Delete-After': '1000'}
 LONG_NAME = 'n' * 1024
@@ -21,7 +21,7 @@ LONG_NAME = 'n' * 1024
 
 @pytest.fixture(scope='module')
 def cleared(cluster, login) -> Pair:
-    """A plain and a sharded container, once the expirer came by."""
+    """A plain and a sharded container after the expirer has run."""
     owner = login(USER)
     pair = Pair(make_plain(owner), make_sharded(owner))
     put_objects(owner, pair.plain)
@@ -40,7 +40,7 @@ def cleared(cluster, login) -> Pair:
 
 @pytest.fixture(params=Pair._fields)
 def container(request, cleared) -> str:
-    """Either of them."""
+    """Each of the containers of ``cleared``."""
     return getattr(cleared, request.param)
 
 
@@ -94,31 +94,31 @@ def delete_s3_upload(s3, bucket):
 
 
 @pytest.mark.parametrize('name', ['put', 'put-at', LONG_NAME])
-def test_expired_objects_go(client, container, name):
+def test_expired_objects_are_deleted(client, container, name):
     assert name not in client.listing(container).names()
     headers = {'X-Open-Expired': 'true'}
     assert client.get(container, name, headers=headers).status == 404
 
 
-def test_object_that_a_post_gave_its_time_goes(client, container):
+def test_object_with_an_expiry_time_set_by_post_is_deleted(client, container):
     assert 'posted' not in client.listing(container).names()
 
 
-def test_object_that_was_put_anew_stays(client, container):
+def test_object_that_was_overwritten_stays(client, container):
     assert client.get(container, 'again').body == BODY
     assert 'again' in client.listing(container).names()
 
 
-def test_object_that_a_post_saved_stays(client, container):
+def test_object_whose_expiry_time_a_post_removed_stays(client, container):
     assert client.get(container, 'saved').body == BODY
     assert 'saved' in client.listing(container).names()
 
 
-def test_object_whose_time_is_to_come_stays(client, container):
+def test_object_that_expires_later_stays(client, container):
     assert client.get(container, 'later').body == BODY
 
 
-def test_segments_of_a_large_object_deleted_asynchronously_go(
+def test_segments_of_an_asynchronously_deleted_object_are_deleted(
     client, container
 ):
     names = client.listing(container).names()
@@ -128,7 +128,7 @@ def test_segments_of_a_large_object_deleted_asynchronously_go(
     assert client.get(container, 'segment').status == 404
 
 
-def test_parts_of_an_upload_deleted_by_s3_go(client, container):
+def test_parts_of_an_upload_deleted_by_s3_are_deleted(client, container):
     segments = f'{container}+segments'
     assert client.listing(segments).names() == []
     headers = client.head(segments).headers

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole accounts by the program ``swift``."""
+"""The program ``swift`` on whole accounts."""
 
 from typing import NamedTuple
 
@@ -30,7 +30,7 @@ def make_account(new_account, kind: str) -> Account:
 
 @pytest.fixture(scope='class', params=COUNTS)
 def filled_account(request, cluster, new_account):
-    """Such an account that knows what was put into its containers."""
+    """An account with objects, after an update of its sums."""
     account = make_account(new_account, request.param)
     store(account.client, 'c', 'a', 'b', 'ü')
     account.client.put('other')
@@ -46,14 +46,14 @@ class TestAccount:
     def test_is_listed(self, filled_account):
         assert filled_account.swift.lines('list') == ['c', 'other']
 
-    def test_is_listed_in_long(self, filled_account):
+    def test_is_listed_with_sums(self, filled_account):
         lines = filled_account.swift.lines('list', '--lh')
         first, second, total = (line.split() for line in lines)
         assert (first[0], first[1], first[-1]) == ('3', '30', 'c')
         assert (second[0], second[1], second[-1]) == ('0', '0', 'other')
         assert total == ['3', '30']
 
-    def test_has_figures(self, filled_account):
+    def test_shows_its_sums(self, filled_account):
         shown = filled_account.swift.stat()
         assert shown['Containers'] == '2'
         assert shown['Objects'] == '3'

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A cluster for tests of the command and the daemon that change layouts.
 
-A daemon looks at all changes, and proxies cache little, to make them short.
+It is not shared with other tests: a daemon looks at all changes. Its proxies
+have short cache times, so that changes are quick.
 """
 
 import pytest

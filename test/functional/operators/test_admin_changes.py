@@ -31,7 +31,7 @@ def path_of(client: Client, container: str) -> str:
 
 
 class TestUsage:
-    """Exit code 2, and what would be right."""
+    """Exit code 2, and a message with what is allowed."""
 
     @pytest.mark.parametrize(
         ('arguments', 'message'),
@@ -64,18 +64,18 @@ class TestUsage:
             ),
         ],
     )
-    def test_of_a_wrong_kind_is_told(self, admin, arguments, message):
+    def test_that_is_wrong_is_explained(self, admin, arguments, message):
         ran = admin(*arguments)
         assert (ran.returncode, ran.stdout) == (2, '')
         assert message in ran.stderr
 
 
-class TestRefusals:
+class TestCommandRefuses:
     """Exit code 1, one line that names the container, and nothing changes."""
 
     @pytest.fixture
     def refused(self, admin, client) -> Callable[..., str]:
-        """Runs a command that is refused; gives the rest of the line."""
+        """Return a function that runs a command and returns its refusal."""
 
         def run(command: str, container: str, *arguments: str) -> str:
             name = path_of(client, container)
@@ -92,21 +92,21 @@ class TestRefusals:
         'arguments',
         [('reshard', '4'), ('reshard', '4', '--dry-run'), ('cancel',)],
     )
-    def test_of_a_container_that_does_not_exist(self, refused, arguments):
+    def test_a_missing_container(self, refused, arguments):
         command, *others = arguments
         assert refused(command, 'none', *others) == 'no such container'
 
-    def test_of_the_count_that_it_has(self, client, refused):
+    def test_the_count_that_the_container_has(self, client, refused):
         fill(client, 'c', 1, **SHARDED)
         assert refused('reshard', 'c', '4') == 'it has 4 shards already'
 
-    def test_of_the_depth_that_it_has(self, client, refused):
+    def test_the_depth_that_the_container_has(self, client, refused):
         headers = {**SHARDED['headers'], SHARD_DEPTH_HEADER: '1'}
         fill(client, 'c', 1, headers=headers)
         told = 'it has 4 shards and depth 1 already'
         assert refused('reshard', 'c', '4') == told
 
-    def test_of_a_count_above_max_shards(self, cluster, client, refused):
+    def test_a_count_above_max_shards(self, cluster, client, refused):
         fill(client, 'c', 1)
         cluster.reconfigure({'shardmw.max_shards': '8'})
         try:
@@ -118,9 +118,7 @@ class TestRefusals:
         finally:
             cluster.reconfigure({'shardmw.max_shards': None})
 
-    def test_of_a_change_while_another_is_under_way(
-        self, admin, client, refused
-    ):
+    def test_a_change_while_another_is_under_way(self, admin, client, refused):
         fill(client, 'c', 1)
         admin.detach(client, 'c', 4)
         told = 'its change from 0 to 4 shards is under way: '
@@ -128,7 +126,7 @@ class TestRefusals:
         assert refused('reshard', 'c', '8') == told + remedy
         assert refused('reshard', 'c', '8', '--dry-run') == told + remedy
 
-    def test_of_a_change_whose_old_versions_change_otherwise(
+    def test_a_change_while_old_versions_change_differently(
         self, admin, client, refused
     ):
         fill(client, 'c', 1)
@@ -138,11 +136,13 @@ class TestRefusals:
         assert told.startswith('its old versions: its change from 0 to 4')
         assert 'c' not in admin.changes(client)
 
-    def test_to_cancel_what_does_not_change(self, client, refused):
+    def test_to_cancel_if_nothing_changes(self, client, refused):
         fill(client, 'c', 1)
         assert refused('cancel', 'c') == 'its layout is not changing'
 
-    def test_while_the_servers_are_down(self, cluster, client, refused):
+    def test_any_change_while_the_servers_are_down(
+        self, cluster, client, refused
+    ):
         fill(client, 'c', 1)
         cluster.stop('container-1')
         try:
@@ -157,7 +157,7 @@ class TestRefusals:
             cluster.start('container-1')
         assert shards_of(client, 'c') == 0
 
-    def test_while_a_deletion_waits_on_an_object_server(
+    def test_a_change_while_a_deletion_is_pending(
         self, cluster, client, admin, refused
     ):
         names = fill(client, 'c', 3)
@@ -174,7 +174,7 @@ class TestRefusals:
         names.remove('o001')
         assert client.listing('c').names() == names
 
-    def test_with_a_configuration_without_the_filter(
+    def test_a_configuration_without_the_filter(
         self, cluster, client, admin, tmp_path
     ):
         fill(client, 'c', 1)
@@ -192,14 +192,16 @@ class TestRefusals:
         ran = admin('--conf', str(conf), 'export', path_of(client, 'c'))
         assert (ran.returncode, ran.stdout) == (0, 'o000\n')
 
-    def test_of_what_swifts_sharder_has_split(self, cluster, client, refused):
+    def test_a_container_that_swifts_sharder_has_split(
+        self, cluster, client, refused
+    ):
         fill(client, 'c', 9)
         shard_natively(cluster, client.account, 'c', ['o004'])
         told = refused('reshard', 'c', '4')
         assert told.startswith("Swift's own sharder has split it")
         assert 'swift-manage-shard-ranges compact' in told
 
-    def test_of_a_shard_that_swifts_sharder_has_split(
+    def test_a_container_whose_shard_swifts_sharder_has_split(
         self, cluster, client, backing, refused
     ):
         fill(client, 'c', 9, **SHARDED)
@@ -227,7 +229,7 @@ class TestOutput:
         assert (state['phase'], state['shards']) == ('done', 4)
         assert (state['rows_moved'], state['rows_left']) == (5, 0)
 
-    def test_of_reshard_tells_its_phases_on_stderr(self, admin, client):
+    def test_of_reshard_has_its_phases_on_stderr(self, admin, client):
         fill(client, 'c', 5)
         assert client.post('c', headers=VERSIONED).status == 204
         name = path_of(client, 'c')
@@ -289,7 +291,7 @@ class TestOutput:
         )
         assert (state['phase'], state['shards']) == ('done', 0)
 
-    def test_of_list_shows_reserved_names_as_they_are_given(
+    def test_of_list_shows_reserved_names_as_commands_take_them(
         self, admin, client
     ):
         fill(client, 'c', 1, **SHARDED)
@@ -300,7 +302,7 @@ class TestOutput:
         assert ran.returncode == 0
         assert ran.stdout.splitlines()[0].split() == ['container', old]
 
-    def test_of_audit_tells_what_it_found(self, cluster, admin, client):
+    def test_of_audit_has_its_findings(self, cluster, admin, client):
         fill(client, 'c', 2, **SHARDED)
         name = path_of(client, 'c')
         assert self.run(admin, 'audit', name) == []
@@ -351,7 +353,7 @@ class TestOutput:
 class TestMeanwhile:
     """Something else happens while the command changes a container."""
 
-    #: Rows move for some seconds.
+    #: Options with which rows move for some seconds.
     SLOW = (
         *('--settle-seconds', SETTLE_SECONDS, '--rows-per-second', '2'),
         '--despite-backlog',
@@ -431,9 +433,11 @@ class TestDepth:
 
 
 class TestVersions:
-    """The container of old versions changes with its owner."""
+    """The container of old versions changes with its container."""
 
-    def test_also_if_it_has_another_count(self, admin, client):
+    def test_change_with_their_container_despite_another_count(
+        self, admin, client
+    ):
         fill(client, 'c', 2, **SHARDED)
         assert client.post('c', headers=VERSIONED).status == 204
         admin.reshard(client, '%00versions%00c', 2)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Deletions that reach the old place of rows when these have moved.
+"""Deletions that arrive in the old place of rows after these have moved.
 
-An object server puts an update off if a container server does not take it.
+An object server delays an update that a container server does not take.
 """
 
 import time
@@ -18,7 +18,7 @@ SETTLE_SECONDS = '6'
 
 
 @pytest.mark.parametrize(('former', 'shards'), [(0, 2), (2, 3), (2, 0)])
-def test_a_deletion_that_arrives_while_a_change_settles_counts(
+def test_a_deletion_that_arrives_while_a_change_settles_is_kept(
     cluster, client, admin, backing, former, shards
 ):
     container = unique('deleted')

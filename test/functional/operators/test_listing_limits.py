@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands and daemon, where Swift lists few rows at once.
+"""The commands and the daemon, where Swift lists few rows at once.
 
 ``container_listing_limit`` and ``account_listing_limit`` of ``swift.conf`` are
-below what one request would ask for otherwise.
+below what a request would ask for otherwise.
 """
 
 import json
@@ -26,7 +26,7 @@ LIMITS = {
     'swift-constraints.account_listing_limit': '3',
 }
 
-#: More than one page of each database.
+#: More objects than a page of any database has.
 OBJECTS = 90
 
 

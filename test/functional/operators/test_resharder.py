@@ -27,9 +27,9 @@ from test.functional.operating import (
 )
 from test.functional.test_metrics import Statsd
 
-#: More rows than this in one database are too many, for a test.
+#: A limit that a test exceeds with few objects.
 ROWS_PER_SHARD = 5
-#: Updates may wait on object servers that earlier tests have left there.
+#: Earlier tests may have left pending updates on object servers.
 CHOSEN = {'rows_per_shard': ROWS_PER_SHARD, 'despite_backlog': 'true'}
 AUTO = {'auto_reshard': 'true', **CHOSEN}
 SHRINK = {'auto_shrink': 'true', **CHOSEN}
@@ -44,9 +44,9 @@ def sharded(count: int) -> dict:
 class Grown:
     """Accounts after the daemon ran with ``auto_reshard``.
 
-    :ivar owner: of an account that has sharded containers
-    :ivar named: of one that has none, and that ``accounts`` names
-    :ivar unknown: of one that has none
+    :ivar owner: the owner of an account with sharded containers
+    :ivar named: the owner of an account without any, named in ``accounts``
+    :ivar unknown: the owner of another account without any
     """
 
     def __init__(self, new_account: Callable[[], Client]) -> None:
@@ -85,7 +85,7 @@ class Grown:
         }
 
     def counts(self) -> dict[str, int]:
-        """Return the numbers of shards of the owner's containers."""
+        """Return the shard counts of the owner's containers."""
         names = self.owner.listing().names()
         return {name: shards_of(self.owner, name) for name in names}
 
@@ -102,7 +102,7 @@ def grown(cluster, new_account, resharder) -> Iterator[Grown]:
 
 
 class TestAutoReshard:
-    """It ran with 5 rows a shard, and with max_shards = 8."""
+    """The daemon ran with 5 rows per shard and max_shards = 8."""
 
     def test_gives_a_plain_container_shards_for_twice_its_objects(self, grown):
         assert shards_of(grown.owner, 'large') == 8
@@ -121,14 +121,14 @@ class TestAutoReshard:
     def test_leaves_containers_alone_that_no_glob_matches(self, grown):
         assert shards_of(grown.owner, 'left-alone') == 0
 
-    def test_goes_by_the_rows_that_there_are_now(self, grown):
+    def test_goes_by_the_current_rows(self, grown):
         assert shards_of(grown.owner, 'emptied') == 0
 
     def test_takes_no_shards_away(self, grown):
         assert shards_of(grown.owner, 'wide') == 8
 
     def test_counts_old_versions(self, grown, admin):
-        """The container has 2 objects, and that of its versions 7."""
+        """The container has 2 objects, and its versions container has 7."""
         assert shards_of(grown.owner, 'versioned') == 4
         path = f'{grown.owner.account}/%00versions%00versioned'
         state = json.loads(admin('stat', path, '--json').stdout)
@@ -166,7 +166,7 @@ def owner(cluster, client) -> Client:
 
 
 class TestMetrics:
-    def test_tell_of_rows_and_of_the_change(self, owner, admin, resharder):
+    def test_report_rows_and_the_change(self, owner, admin, resharder):
         statsd = Statsd()
         admin.detach(owner, 'less-wide', 2)
         resharder.once(
@@ -202,21 +202,21 @@ class TestAutoShrink:
         assert owner.listing('wide').names() == ['o000', 'o001', 'o002']
         assert shards_of(owner, 'large') == 0
 
-    def test_goes_by_the_rows_that_there_are_now(self, client, resharder):
-        """The account knows nothing of the rows."""
+    def test_goes_by_the_current_rows(self, client, resharder):
+        """The account does not know of the rows yet."""
         fill(client, 'new', 15, headers=sharded(8))
         resharder.once(**self.options(client))
         assert shards_of(client, 'new') == 8
 
 
 class TestBacklog:
-    """A deletion waits on an object server."""
+    """A deletion is pending on an object server."""
 
     def options(self, owner: Client) -> dict:
         chosen = f'{owner.account}/*'
         return {**AUTO, 'containers': chosen, 'accounts': owner.account}
 
-    def test_lets_no_change_begin_by_itself(
+    def test_prevents_automatic_changes(
         self, cluster, client, admin, resharder
     ):
         names = fill(client, 'large', 11)
@@ -232,7 +232,7 @@ class TestBacklog:
         assert shards_of(client, 'large') == 4
         assert client.listing('large').names() == names
 
-    def test_is_no_obstacle_if_the_operator_says_so(
+    def test_is_ignored_if_the_operator_says_so(
         self, cluster, client, admin, resharder
     ):
         fill(client, 'large', 11)
@@ -244,7 +244,7 @@ class TestBacklog:
 
 
 class TestSeveralDaemons:
-    def test_share_the_containers_out(self, cluster, admin, resharder):
+    def test_share_the_containers(self, cluster, admin, resharder):
         url = logins(cluster)(RESELLER_ADMIN).storage_url
         token = logins(cluster)(RESELLER_ADMIN).token
         owner = Client(f'{url.rpartition("/")[0]}/AUTH_shared', token)
@@ -276,7 +276,7 @@ class TestSeveralDaemons:
                 admin.detach(client, 'shared', shards)
                 wait_until(lambda: is_done(admin, client, 'shared'))
         history = work.history
-        # Object servers refuse some requests for one object that meet.
+        # Object servers refuse some concurrent requests for one object.
         assert 'page: 503' not in history.refused
         wrong = history.violations()
         assert [history.text(each) for each in wrong[:1]] == []
@@ -290,8 +290,8 @@ def is_done(admin: Admin, client: Client, container: str) -> bool:
     return admin.changes(client)[container]['phase'] == 'done'
 
 
-class TestGoingOn:
-    """The daemon goes on with what others have begun."""
+class TestDaemonGoesOn:
+    """The daemon goes on with changes that others have begun."""
 
     def test_with_a_change_whose_command_and_daemon_were_killed(
         self, client, admin, resharder
@@ -352,7 +352,7 @@ class TestGoingOn:
     def test_with_one_container_after_the_other(
         self, client, admin, resharder
     ):
-        """concurrency = 1: those that moved before do not count."""
+        """With concurrency = 1, earlier changes do not count."""
         for container in ('a', 'b', 'c', 'd'):
             fill(client, container, 3)
         for container in ('a', 'b'):
@@ -379,7 +379,7 @@ class TestLateRows:
 
     @pytest.fixture
     def changed(self, client, backing, admin, resharder) -> str:
-        """A container that had 4 shards and has 2; its shard 3 of before."""
+        """The former shard 3 of a container that had 4 shards and has 2."""
         fill(client, 'c', 3, headers=sharded(4))
         former = backing.shard_name('c', 3)
         admin.detach(client, 'c', 2)
@@ -407,7 +407,7 @@ class TestLateRows:
         assert backing.root_names('c') == []
         assert 'late' in client.listing('c').names()
 
-    def test_are_looked_for_once_an_interval(
+    def test_are_looked_for_once_per_interval(
         self, cluster, client, changed, resharder
     ):
         moved = f'{client.account}/c: settled: 0 late rows and 1 strays moved'
@@ -417,7 +417,7 @@ class TestLateRows:
                 cluster.daemon('container-updater')
                 wait_until(lambda n=number: daemon.log().count(moved) == n)
 
-    def test_may_belong_to_changes_that_are_listed_for_the_reclaim_age(
+    def test_keep_a_change_listed_for_the_reclaim_age(
         self, client, changed, admin, resharder
     ):
         resharder.once()

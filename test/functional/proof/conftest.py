@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A cluster of three replicas, any of which can be missing, slow or stale.
 
-There are no more devices than replicas, so there are no handoffs, and no
-daemon runs by itself: a database that is missing stays so.
+There are as many devices as replicas, so there are no handoffs, and no daemon
+runs by itself: a missing database stays missing.
 
-Each module has a cluster of its own. The daemon would go on with a change that
-a failed test of another module has left, while servers are down.
+Each module has a cluster of its own. On a shared one, the daemon could resume
+a change of a failed test of another module while servers are down.
 """
 
 import configparser
@@ -26,10 +26,10 @@ from test.functional.unfiltered import unfiltered_url
 #: The node whose replicas one of the proxies reads first.
 PREFERRED = 2
 
-#: Nobody listens there.
+#: An address that refuses connections.
 NO_MEMCACHED = '127.0.0.1:1'
 
-#: Slow servers are given up soon and asked again at once; tokens need no
+#: Proxies time out soon and don't avoid a server after errors. Tokens need no
 #: memcached.
 REPLICA_SETTINGS = {
     **SETTINGS,
@@ -74,7 +74,7 @@ def backing(unfiltered) -> Backing:
 def preferring_proxy(cluster):
     """The URL of a proxy that reads the replicas of one node first.
 
-    It has no memcached: it knows of nothing that another proxy has done.
+    It has no memcached, so it never hears what another proxy has done.
     """
 
     def change(conf: configparser.RawConfigParser) -> None:
@@ -88,11 +88,11 @@ def preferring_proxy(cluster):
 
 @pytest.fixture(scope='class')
 def cold(client, preferring_proxy) -> Client:
-    """The owner, by way of the proxy that prefers the replicas of a node."""
+    """The owner at the proxy that reads the replicas of one node first."""
     return client.on(preferring_proxy)
 
 
 @pytest.fixture(scope='class')
 def fill(cluster, client, backing) -> Callable[..., Stored]:
-    """Fills containers, and waits until all replicas list all objects."""
+    """Return a function that fills a container, as :func:`store` does."""
     return functools.partial(store, cluster, client, backing)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Single replicas of containers: taken away, brought back, and looked at.
+"""Take away single replicas of containers, bring them back, and list them.
 
-A database that is away is missing, as on an empty disk, or on a device that a
-change of the ring has just made a primary.
+A database that was taken away is missing, as on an empty disk, or on a device
+that a change of the ring has just made a primary.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ from test.functional.operating import wait_until
 
 NODES = (1, 2, 3)
 
-#: The nodes that lack a database in most tests, and the one that has it.
+#: In most tests, the nodes that lack a database, and the one that has it.
 EMPTY, HOLDER = (1, 2), 3
 
 #: How long the creation of a container may take.
@@ -40,8 +40,8 @@ BODY = b'body'
 class Stored(NamedTuple):
     """A container with objects, plain or sharded.
 
-    :param root: its place, ``account/container``
-    :param shards: the places of its shards, none for a plain one
+    :param root: its path, ``account/container``
+    :param shards: the paths of its shards, none for a plain container
     """
 
     container: str
@@ -59,7 +59,7 @@ def store(
 ) -> Stored:
     """Fill a container, and wait until all of its replicas list all objects.
 
-    :param container: one that is empty
+    :param container: an empty container
     """
     for name in names:
         assert client.put(container, name, BODY).status == 201
@@ -103,7 +103,7 @@ def make_aged(
 
 
 def shards_of(client: Client, backing: Backing, container: str) -> list[str]:
-    """Return the places of a container's shards."""
+    """Return the paths of a container's shards."""
     hidden = hidden_account(client.account)
     return [f'{hidden}/{name}' for name in backing.shards(container)]
 
@@ -149,7 +149,7 @@ def missing(
 
 
 def _bring_back(away: Path, home: Path) -> None:
-    """Put a database back; merge it, as Swift does, into one made since."""
+    """Put a database back; if a new one exists, merge it as Swift does."""
     if not home.exists():
         away.rename(home)
         return
@@ -169,7 +169,7 @@ def _bring_back(away: Path, home: Path) -> None:
 def paused(cluster: Cluster, node: int) -> Iterator[None]:
     """Pause a node's container server until the end of the block.
 
-    It accepts connections, and answers when the block has ended.
+    It accepts connections, but answers only after the block has ended.
     """
     cluster.pause(f'container-{node}')
     try:
@@ -189,5 +189,5 @@ def stopped(cluster: Cluster, node: int) -> Iterator[None]:
 
 
 def readable(client: Client, container: str, names: Iterable[str]) -> list:
-    """Return those of some objects that can be read, sorted."""
+    """Return the names of the objects that can be read, sorted."""
     return sorted(n for n in names if client.get(container, n).status == 200)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A change of layout, while nobody can tell whether its container exists.
+"""A change of layout while it is unknown whether its container exists.
 
 Two replicas of the root have no database, and the server of the third one is
 down, for longer than the daemon waits for the record of a change.
@@ -39,14 +39,14 @@ WRITE_SECONDS = 2 * sum(
 )
 AWAY_SECONDS = WRITE_SECONDS + RETRY_SECONDS + 5
 
-#: For how long they are away while the command runs, which looks more often.
+#: How long they are away while the command runs, which looks more often.
 SHORT_SECONDS = RETRY_SECONDS + 5
 
 
 class Announced(NamedTuple):
     """A container whose announced change could not be looked up.
 
-    :param shown: for each ``status`` meanwhile, True if it had the change
+    :param shown: for each ``status`` in that time, True if it had the change
     """
 
     stored: Stored

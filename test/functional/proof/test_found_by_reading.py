@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""More places in which the lack of a database could pass for an answer."""
+"""More cases in which a missing database could pass for an answer."""
 
 import time
 from collections.abc import Iterator
@@ -61,7 +61,7 @@ class TestAccount:
 
 
 class TestShardThatOnlyADownServerHas:
-    """Nobody creates it, to list less than it does."""
+    """A shard created in its place would list less than it does."""
 
     @pytest.fixture
     def lost(self, cluster, client, fill, backing) -> Iterator[Stored]:
@@ -119,7 +119,7 @@ def make_late(
 ) -> None:
     """Put the row of an object into a shard of an earlier layout.
 
-    :param shard: the place that it is taken out of
+    :param shard: the shard that the row is removed from
     """
     hidden = hidden_account(client.account)
     hour_ago = id_of_time(time.time() - 3600)
@@ -167,9 +167,9 @@ class TestDeleteOfAnObjectDuringAChange:
 
 
 class TestVersions:
-    """Their container was given shards while a server was down.
+    """The versions container was given shards while a server was down.
 
-    The server is back and has it plain; a proxy reads this server first.
+    On that server it is still plain, and a proxy reads this server first.
     """
 
     UPLOADS = 3
@@ -177,7 +177,7 @@ class TestVersions:
     @pytest.fixture
     def versioned(self, cluster, client, unfiltered) -> str:
         container = make_sharded(client, 2)
-        # The container of versions is plain at first.
+        # The versions container is plain at first.
         assert unfiltered.post(container, headers=VERSIONED).status == 204
         with stopped(cluster, PREFERRED):
             answer = client.post(container, headers=VERSIONED)
@@ -230,7 +230,7 @@ class TestCreatesByProxiesWithoutACommonMemcached:
 
 
 def race(container: str, *clients: Client) -> list[str]:
-    """Create a container by several proxies, and upload at once.
+    """Create a container at several proxies, and upload at once.
 
     :returns: the names of the uploads that were acknowledged, sorted
     """

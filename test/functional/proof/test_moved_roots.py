@@ -2,7 +2,7 @@
 """All primaries of a root have no database for a while.
 
 A change of the ring has moved its partition, and replicators have yet to copy
-the database. Clients, the daemon and an operator come by meanwhile.
+the database. Clients, the daemon and an operator use the containers meanwhile.
 """
 
 from typing import NamedTuple
@@ -27,7 +27,7 @@ UPLOADS = ['p', 'q', 'r']
 class Moved(NamedTuple):
     """A container whose root was away.
 
-    :param statuses: those of requests that clients sent meanwhile
+    :param statuses: the statuses of requests that clients sent meanwhile
     """
 
     stored: Stored
@@ -48,14 +48,14 @@ def moved_roots(cluster, client, fill, admin, resharder) -> dict[str, Moved]:
         for kind, each in stored.items():
             admin('audit', each.root, '--repair')
             statuses[kind]['GET later'] = client.get(each.container).status
-    # Proxies remember a moment longer that there is no container.
+    # Proxies cache the absence of the containers a moment longer.
     for each in stored.values():
         wait_until(lambda each=each: is_there(client, each.container))
     return {kind: Moved(stored[kind], statuses[kind]) for kind in MAKERS}
 
 
 def statuses_of(client: Client, container: str) -> dict[str, int]:
-    """Return what requests for a container are answered."""
+    """Return the statuses of requests for a container."""
     return {
         'GET': client.get(container).status,
         'listing': client.listing(container).status,
@@ -127,7 +127,7 @@ def uploaded(
 
 
 class TestPutWhileARootWasAway:
-    """No updater has told the accounts how many objects there are."""
+    """The accounts do not know yet how many objects there are."""
 
     @pytest.mark.parametrize('key', PUTS)
     def test_loses_nothing(self, client, uploaded, key):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two replicas of a root have no database, and the third does not answer.
 
-It is alive: it answers when it goes on.
+Its server is paused, and answers once it is resumed.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -32,8 +32,8 @@ SHARDS = 8
 class Silent(NamedTuple):
     """A container whose root was silent.
 
-    :param answers: to requests that clients sent meanwhile, by a proxy that
-                    knew nothing of the container, and by one that did
+    :param answers: the answers to requests that clients sent meanwhile, some
+                    of them to a proxy that knew nothing of the container
     """
 
     stored: Stored
@@ -74,10 +74,10 @@ def silent_roots(
 def answers_of(
     client: Client, cold: Client, container: str
 ) -> dict[str, Answer]:
-    """Return what requests for a container are answered.
+    """Return the answers to requests for a container.
 
-    The reads come at the same time, then a PUT of the container, then the
-    uploads at the same time.
+    The reads and a DELETE are sent at the same time, then a PUT of the
+    container, then the uploads at the same time.
     """
     reads = {
         'GET': lambda: cold.listing(container),
@@ -103,7 +103,7 @@ def silent(request, silent_roots) -> Silent:
 
 
 class TestRootThatWasSilent:
-    """Swift creates a plain one anew, by the PUT, on the new disks."""
+    """A PUT has Swift create a plain one again, on the new disks."""
 
     def test_was_not_listed(self, silent):
         assert silent.answers['GET'].status in (404, 503)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A container server was down while a container was deleted and created anew.
+"""A container server was down while a container was deleted and recreated.
 
-It was plain and empty before and is sharded now. The server is back, and no
-replicator has run: a proxy that reads this server first, and has not heard of
-the container, reads that it is plain.
+The container was plain and empty before, and is sharded now. The server is
+back, and no replicator has run: a proxy that reads this server first, and does
+not know the container, takes it for a plain one.
 """
 
 from collections.abc import Iterator
@@ -31,9 +31,9 @@ HEADERS = {'plain': {}, 'sharded': {SHARD_COUNT_HEADER: str(SHARDS)}}
 
 @pytest.fixture(scope='class')
 def unread(cluster, client) -> dict[str, Iterator[str]]:
-    """Containers that were created anew, with objects, by their kind.
+    """Recreated containers with objects, by their kind.
 
-    The proxy that prefers the server has read none of them.
+    The proxy that reads the stale server first has read none of them.
     """
     made = {kind: [make_plain(client) for _ in range(EACH)] for kind in MAKERS}
     with stopped(cluster, PREFERRED):
@@ -58,7 +58,7 @@ def container(request, unread) -> str:
 
 
 class TestColdProxyThatReadsTheStaleReplicaFirst:
-    """A plain container has its rows there later, so it may be listed so."""
+    """Listings of a plain container may be stale, as its rows come later."""
 
     def test_lists_the_whole_container(self, cold, sharded):
         answer = cold.listing(sharded)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who asks clusters that limit rates, and for what.
+"""Clients and containers of clusters that limit rates.
 
-Each module makes the cluster of its own: the fixture ``limited``.
+Each module defines its own cluster in the fixture ``limited``.
 """
 
 import pytest
@@ -13,7 +13,7 @@ from test.functional.ratelimit.limits import MAKERS, Meter, Operator, login
 
 @pytest.fixture(scope='module')
 def statsd():
-    """What a cluster tells its metrics."""
+    """The statsd server that a cluster sends its metrics to."""
     listening = Meter()
     yield listening
     listening.close()
@@ -26,7 +26,7 @@ def client(limited) -> Client:
 
 @pytest.fixture(scope='module')
 def other_proxy(limited, client) -> Client:
-    """The same user, by way of the second proxy."""
+    """The same user at the second proxy."""
     return client.on(limited.proxy_urls[1])
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests of rates share: who sets them, and what a refusal is.
+"""Shared by the tests of rates: the operator, refusals and metrics.
 
-A rate is one write in many seconds and nobody may wait for so long, so that of
-the writes of one test the first goes through and the others are refused.
+A rate is one write in many seconds, and writes may not wait that long: the
+first write of a test succeeds, and the others are refused.
 """
 
 import time
@@ -18,7 +18,7 @@ from test.functional.test_metrics import Statsd
 
 SHARDS = 2
 
-#: One write in so many seconds.
+#: Seconds for each write.
 INTERVAL = 100
 
 SLOW = f'{1 / INTERVAL}'
@@ -37,7 +37,7 @@ def login(cluster: Cluster, user: str) -> Client:
 
 
 def make_sharded(client: Client, **headers) -> str:
-    """Create a sharded container; returns its name."""
+    """Create a sharded container; return its name."""
     return conftest.make_sharded(client, SHARDS, **headers)
 
 
@@ -63,7 +63,7 @@ class Operator:
         assert answer.status == 204
 
     def fill(self, container: str, *names: str) -> None:
-        """Store objects, whatever the limit."""
+        """Store objects without a limit."""
         self.set_rate(container, 'unlimited')
         for name in names:
             assert self.admin.put(container, name, b'body').status == 201
@@ -74,7 +74,7 @@ class Operator:
 def reconfigured(
     cluster: Cluster, settings: Mapping[str, str | None]
 ) -> Iterator[None]:
-    """Have settings for a while."""
+    """Change settings until the end of the block."""
     before = cluster.options.settings
     cluster.reconfigure(settings)
     yield
@@ -82,13 +82,13 @@ def reconfigured(
 
 
 def lines_since(cluster: Cluster, server: str, start: int) -> list[str]:
-    """What the filter has logged since a log had some size."""
+    """Return the filter's lines in a server's log after an offset."""
     written = cluster.log_path(server).read_bytes()[start:].decode()
     return [line for line in written.splitlines() if 'shardmw: ' in line]
 
 
 def wait_until(happened: Callable[[], bool]) -> None:
-    """Ask time and again whether something has happened."""
+    """Wait until a condition holds."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not happened():
         assert time.monotonic() < deadline, 'it does not happen'
@@ -102,7 +102,7 @@ def log_size(cluster: Cluster, server: str) -> int:
 def assert_refused(answer: Answer, slots: int = 1) -> None:
     """Check a refusal by a rate of one in INTERVAL seconds.
 
-    :param slots: how many are taken
+    :param slots: how many slots are taken
     """
     assert (answer.status, answer.body) == SLOW_DOWN
     seconds = int(answer.headers['retry-after'])
@@ -110,20 +110,20 @@ def assert_refused(answer: Answer, slots: int = 1) -> None:
 
 
 class Meter(Statsd):
-    """Counts the permits that are taken, and other metrics."""
+    """A statsd server that counts permits and other metrics."""
 
     def __init__(self) -> None:
         super().__init__()
-        # What a request sends is here before its answer is.
+        # A request's metrics arrive before its answer.
         self._socket.settimeout(0.02)
 
     def restart(self) -> None:
-        """Forget what came so far."""
+        """Drop the metrics so far."""
         self.counts()
 
     @property
     def permits(self) -> int:
-        """How many were taken since the last look."""
+        """Return how many permits were taken since the last call."""
         counts = self.counts()
         assert counts['ratelimit.alone'] == 0
         return counts['ratelimit.permits']

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The account's rate of Swift's own filter counts the shards of a create.
+"""The account rate of Swift's own filter counts each shard of a create.
 
-The rate is one create in some seconds, for which a create may wait. After a
-container of many shards the wait is too long.
+The rate is one create in some seconds, and a create may wait that long. After
+the create of a container with many shards, the wait would be too long.
 """
 
 import pytest
@@ -12,11 +12,11 @@ from test.functional.client import Client
 from test.functional.conftest import RESELLER_ADMIN, make_sharded, unique
 from test.functional.ratelimit.limits import login
 
-#: Seconds for each write, and the longest wait.
+#: Seconds for each write, and the longest wait in seconds.
 INTERVAL = 1
 LONGEST_WAIT = 5
 
-#: Their writes take longer than a create may wait.
+#: So many that their writes take longer than a create may wait.
 MANY_SHARDS = 16
 
 SETTINGS = {

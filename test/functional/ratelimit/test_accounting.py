@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What counts against a write rate, and in which container.
 
-How often something counts, the filter's metrics tell: the rate is so high that
-nothing waits, and every write takes one permit. Where it counts, a container
-tells that has a rate of its own, of one write in many seconds: who uses that
-up has the next one refused.
+The filter's metrics show how often a request counts: the rate is so high that
+nothing waits, and every write takes one permit. To see where a request counts,
+a container gets a rate of its own of one write in many seconds: once it is
+used up, the next write is refused.
 """
 
 import pytest
@@ -45,10 +45,10 @@ SETTINGS = {
     'shardmw.log_statsd_host': '127.0.0.1',
 }
 
-#: What is told of a refusal; in a container with X-Versions-Location a 503.
+#: The statuses of a refusal: 503 in a container with X-Versions-Location.
 REFUSED = (498, 503)
 
-#: Names that all lie in one of the shards.
+#: Names that all belong to one shard.
 NEIGHBOURS = [
     name for name in map(str, range(50)) if shard_of(name, SHARDS) == 0
 ][:3]
@@ -58,7 +58,7 @@ LARGE = NEIGHBOURS[0]
 
 @pytest.fixture(scope='module')
 def limited(tmp_path_factory, statsd):
-    """A cluster that limits writes and tells of it."""
+    """A cluster that limits writes and sends metrics."""
     port = {'shardmw.log_statsd_port': str(statsd.port)}
     options = ClusterOptions(settings={**SETTINGS, **port})
     with Cluster(tmp_path_factory.mktemp('accounting'), options) as cluster:
@@ -72,21 +72,21 @@ def s3(limited):
 
 @pytest.fixture
 def other(container, client) -> str:
-    """One more, of the same kind."""
+    """Another container of the same kind."""
     kind = container.partition('-')[0]
     return MAKERS[kind](client)
 
 
 @pytest.fixture
 def meter(statsd, container) -> Meter:
-    """The count, from when a container is there."""
+    """The meter, restarted after the container was created."""
     statsd.restart()
     return statsd
 
 
 @pytest.fixture
 def use_up(client, operator):
-    """Holds a container to a rate, and uses that up, in all shards."""
+    """Return a function that uses up a container's rate in all shards."""
 
     def use_up(container: str) -> None:
         operator.set_rate(container, SLOW)
@@ -99,7 +99,7 @@ def use_up(client, operator):
 
 
 def is_used_up(client: Client, container: str) -> bool:
-    """Whether a container that is slow takes no more writes."""
+    """Return True if a container with a low rate refuses a write."""
     return client.put(container, LARGE).status in REFUSED
 
 
@@ -116,7 +116,7 @@ class TestObject:
         assert client.delete(container, FIRST).status == 404
         assert meter.permits == 1
 
-    def test_read_counts_not(self, client, meter, container):
+    def test_read_does_not_count(self, client, meter, container):
         client.get(container, FIRST)
         client.head(container, FIRST)
         client.listing(container)
@@ -154,7 +154,7 @@ class TestCopy:
 
     @pytest.fixture(params=['copy', 'copy_from'])
     def copied(self, request, client, source, container):
-        """Copies from one container to the other, by either method."""
+        """Return a function that copies between the containers."""
         return lambda: getattr(self, request.param)(client, source, container)
 
     def test_counts_once(self, statsd, copied):
@@ -162,7 +162,7 @@ class TestCopy:
         assert copied().status == 201
         assert statsd.permits == 1
 
-    def test_counts_where_the_copy_lies(
+    def test_counts_in_the_destination(
         self, client, operator, container, copied
     ):
         operator.set_rate(container, SLOW)
@@ -170,20 +170,22 @@ class TestCopy:
         assert copied().status == 498
         assert is_used_up(client, container)
 
-    def test_counts_not_where_it_is_from(
+    def test_does_not_count_in_the_source(
         self, client, operator, source, copied
     ):
         operator.set_rate(source, SLOW)
         assert copied().status == 201
         assert not is_used_up(client, source)
 
-    def test_from_where_nothing_may_be_written_goes(
+    def test_from_a_container_with_a_used_up_rate_succeeds(
         self, use_up, source, copied
     ):
         use_up(source)
         assert copied().status == 201
 
-    def test_that_is_refused_says_so(self, client, use_up, container, copied):
+    def test_into_a_container_with_a_used_up_rate_is_refused(
+        self, client, use_up, container, copied
+    ):
         use_up(container)
         assert_refused(copied())
 
@@ -198,7 +200,7 @@ class TestStaticLargeObject:
         assert put_manifest(client, other, 'large', manifest).status == 201
         assert meter.permits == 1
 
-    def test_manifest_counts_where_it_lies(
+    def test_manifest_counts_in_its_own_container(
         self, client, operator, use_up, container, other
     ):
         put_segments(client, other)
@@ -228,7 +230,7 @@ class TestStaticLargeObject:
         assert client.head(container, 'large').status == 404
         assert statsd.permits == 1
 
-    def test_delete_with_its_segments_counts_with_those(
+    def test_delete_with_its_segments_counts_in_their_container(
         self, client, operator, use_up, container, other
     ):
         make_slo(client, container, other)
@@ -242,7 +244,7 @@ class TestStaticLargeObject:
     def test_delete_with_its_segments_is_never_refused(
         self, client, use_up, container, other
     ):
-        """It would be half done: the manifest goes last, whatever happens."""
+        """A refused one would be half done, as the manifest goes last."""
         make_slo(client, container, other)
         use_up(container)
         use_up(other)
@@ -259,10 +261,10 @@ class TestStaticLargeObject:
         assert_refused(client.delete(container, LARGE))
         assert client.get(container, LARGE).body == WHOLE
 
-    def test_delete_at_leisure_is_never_refused(
+    def test_asynchronous_delete_is_never_refused(
         self, client, use_up, container, other
     ):
-        """The expirer has got its segments before the manifest goes."""
+        """The segments are queued for the expirer before the manifest goes."""
         make_slo(client, container, other)
         use_up(container)
         query = {**DELETE_MANIFEST, 'async': 'yes'}
@@ -276,7 +278,7 @@ class TestDynamicLargeObject:
         self, client, meter, container, other
     ):
         make_dlo(client, container, other)
-        # One object lies there besides.
+        # One more object is no segment.
         assert meter.permits == len(PARTS) + 2
 
     def test_delete_counts_once(self, client, statsd, container, other):
@@ -300,9 +302,7 @@ class TestBulk:
         assert answer.json()['Number Deleted'] == len(FILES)
         assert statsd.permits == len(FILES)
 
-    def test_upload_names_the_files_that_are_too_many(
-        self, client, operator, container
-    ):
+    def test_upload_names_the_refused_files(self, client, operator, container):
         operator.set_rate(container, SLOW)
         answer = upload(client, container, archive_of(FILES), 'tar')
         assert answer.json()['Number Files Created'] == 1
@@ -310,9 +310,7 @@ class TestBulk:
         assert statuses == ['498 Rate Limited'] * (len(FILES) - 1)
         assert client.listing(container).names() == NEIGHBOURS[:1]
 
-    def test_delete_names_the_files_that_are_too_many(
-        self, client, operator, container
-    ):
+    def test_delete_names_the_refused_files(self, client, operator, container):
         upload(client, container, archive_of(FILES), 'tar')
         operator.set_rate(container, SLOW)
         paths = [f'/{container}/{name}' for name in NEIGHBOURS]
@@ -352,7 +350,7 @@ class TestVersioning:
         put_version(client, versioned, FIRST, b'second')
         assert statsd.permits == 1
 
-    def test_upload_over_what_was_there_before_counts_once(
+    def test_upload_over_an_unversioned_object_counts_once(
         self, client, statsd, container
     ):
         client.put(container, FIRST, b'unversioned')
@@ -401,7 +399,7 @@ class TestVersioning:
         upload(client, versioned, archive_of(FILES), 'tar')
         assert meter.permits == len(FILES)
 
-    def test_bulk_delete_counts_a_name_each_time(
+    def test_bulk_delete_counts_a_repeated_name_each_time(
         self, client, versioned, meter
     ):
         bulk_delete(client, [f'/{versioned}/{FIRST}'] * 3)
@@ -417,7 +415,7 @@ class TestVersioning:
         assert len(answer['Deleted']) == len(versions)
         assert meter.permits == len(versions)
 
-    def test_read_counts_not(self, client, versioned, versions, meter):
+    def test_read_does_not_count(self, client, versioned, versions, meter):
         query = {'version-id': versions[0]}
         client.get(versioned, FIRST, query=query)
         client.head(versioned, FIRST)
@@ -459,7 +457,9 @@ class TestRefusedVersion:
         assert_refused(answer)
         assert versions_of(client, versioned) == before
 
-    def test_is_none_while_off(self, client, use_up, versioned, versions):
+    def test_changes_nothing_while_versioning_is_off(
+        self, client, use_up, versioned, versions
+    ):
         client.post(versioned, headers=OFF)
         use_up(versioned)
         before = versions_of(client, versioned)
@@ -467,9 +467,7 @@ class TestRefusedVersion:
         assert_refused(client.delete(versioned, FIRST))
         assert versions_of(client, versioned) == before
 
-    def test_leaves_what_was_there_before_versioning(
-        self, client, use_up, container
-    ):
+    def test_leaves_an_unversioned_object(self, client, use_up, container):
         use_up(container)
         client.post(container, headers=ON)
         before = versions_of(client, container)
@@ -479,11 +477,11 @@ class TestRefusedVersion:
 
 
 class OlderMode:
-    """What both older modes of versioning have in common."""
+    """Tests of both older modes of versioning."""
 
     @pytest.fixture
     def archived(self, client, container, other) -> str:
-        """A container whose old versions lie in the other."""
+        """A container whose old versions go into the other one."""
         answer = client.post(container, headers={self.header: other})
         assert answer.status == 204
         return container
@@ -504,7 +502,7 @@ class OlderMode:
         client.put(overwritten, FIRST, b'third')
         assert meter.permits == 1
 
-    def test_upload_counts_not_in_the_archive(
+    def test_upload_does_not_count_in_the_archive(
         self, client, operator, overwritten, other
     ):
         operator.set_rate(other, SLOW)
@@ -513,7 +511,7 @@ class OlderMode:
         assert len(client.listing(other).json()) == 3
         assert not is_used_up(client, other)
 
-    def test_archive_that_is_used_up_goes_on(
+    def test_archive_with_a_used_up_rate_takes_old_versions(
         self, client, use_up, overwritten, other
     ):
         use_up(other)
@@ -524,7 +522,7 @@ class OlderMode:
         assert client.delete(overwritten, FIRST).status == 204
         assert meter.permits == 1
 
-    def test_delete_counts_where_the_object_lies(
+    def test_delete_counts_in_the_objects_container(
         self, client, operator, overwritten
     ):
         operator.set_rate(overwritten, SLOW)
@@ -535,7 +533,7 @@ class OlderMode:
     def test_refused_change_changes_nothing(
         self, client, use_up, overwritten, other, method
     ):
-        """A 498 would be made a 412, which is final."""
+        """Swift would turn a 498 into a 412, which is final."""
         use_up(overwritten)
         before = client.listing(other).json()
         current = client.get(overwritten, FIRST)
@@ -548,7 +546,7 @@ class OlderMode:
 class TestVersionsLocation(OlderMode):
     header = 'X-Versions-Location'
 
-    def test_delete_of_what_has_no_old_version_is_refused(
+    def test_delete_without_an_old_version_is_refused(
         self, client, operator, archived, other
     ):
         operator.set_rate(archived, SLOW)
@@ -574,7 +572,7 @@ class TestS3:
         assert len(answer['Deleted']) == len(FILES)
         assert statsd.permits == len(FILES)
 
-    def test_multi_delete_names_the_objects_that_are_too_many(
+    def test_multi_delete_names_the_refused_objects(
         self, client, operator, s3, container
     ):
         upload(client, container, archive_of(FILES), 'tar')
@@ -590,7 +588,7 @@ class TestS3:
 
     @pytest.fixture
     def begun(self, s3, container):
-        """An upload in parts of which there is none yet."""
+        """An upload in parts that has no part yet."""
         where = {'Bucket': container, 'Key': LARGE}
         upload_id = s3.create_multipart_upload(**where)['UploadId']
         return {**where, 'UploadId': upload_id}
@@ -604,7 +602,7 @@ class TestS3:
         s3.upload_part(PartNumber=1, Body=b'x', **begun)
         assert statsd.permits == 1
 
-    def test_parts_count_not_in_the_bucket(
+    def test_parts_do_not_count_in_the_bucket(
         self, client, use_up, operator, s3, container, begun
     ):
         use_up(container)
@@ -626,7 +624,7 @@ class TestS3:
     def test_completion_is_never_refused(
         self, client, use_up, s3, container, begun
     ):
-        """S3's answer has begun by then."""
+        """S3's answer has begun before the object is written."""
         part = s3.upload_part(PartNumber=1, Body=b'x', **begun)
         use_up(container)
         self.complete(s3, begun, part)
@@ -635,7 +633,7 @@ class TestS3:
     def test_delete_of_a_large_object_is_never_refused(
         self, client, use_up, s3, container, begun
     ):
-        """S3 would tell of success all the same."""
+        """S3 would report success in any case."""
         part = s3.upload_part(PartNumber=1, Body=b'x', **begun)
         self.complete(s3, begun, part)
         use_up(container)

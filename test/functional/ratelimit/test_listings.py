@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Listing rates are held per container, by all proxies together.
+"""Listing rates apply per container, to all proxies together.
 
-The rate is one listing in many seconds and nobody may wait for so long, so
-that of the listings of one test the first goes through and the others are
-refused.
+The rate is one listing in many seconds, and listings may not wait that long:
+the first listing of a test succeeds, and the others are refused.
 """
 
 from collections.abc import Iterator
@@ -68,7 +67,7 @@ class TestLimit:
         assert client.listing(container).status == 200
         assert_refused(other_proxy.listing(container))
 
-    def test_is_one_of_each_container(self, client, container):
+    def test_is_separate_for_each_container(self, client, container):
         assert client.listing(container).status == 200
         assert client.listing(make_plain(client)).status == 200
         assert client.listing(make_sharded(client)).status == 200
@@ -98,7 +97,7 @@ class TestLimit:
         assert client.head(container).status == 204
         assert_refused(client.listing(container))
 
-    def test_is_not_used_up_by_heads_of_those_who_may_not_read(
+    def test_is_not_used_up_by_heads_of_clients_who_may_not_read(
         self, client, stranger
     ):
         container = make_sharded(client)
@@ -121,27 +120,29 @@ class TestLimit:
         for _ in range(2):
             assert client.listing().status == 200
 
-    def test_is_not_used_up_by_those_who_may_not_read(
+    def test_is_not_used_up_by_clients_who_may_not_read(
         self, client, stranger, container
     ):
         assert stranger.listing(container).status == 403
         assert client.anonymous().listing(container).status == 401
         assert client.listing(container).status == 200
 
-    def test_is_kept_from_those_who_may_not_read(
+    def test_is_not_shown_to_clients_who_may_not_read(
         self, client, stranger, container
     ):
         client.listing(container)
         assert stranger.listing(container).status == 403
         assert client.anonymous().listing(container).status == 401
 
-    def test_is_one_for_all_who_may_read(self, client, stranger, container):
+    def test_is_shared_by_all_clients_who_may_read(
+        self, client, stranger, container
+    ):
         client.post(container, headers={'X-Container-Read': STRANGER})
         assert stranger.listing(container).status == 200
         assert_refused(client.listing(container))
         assert_refused(stranger.listing(container))
 
-    def test_is_not_for_a_container_that_is_missing(self, client):
+    def test_is_not_for_a_missing_container(self, client):
         name = unique('missing')
         assert client.listing(name).status == 404
         assert client.listing(name).status == 404
@@ -176,7 +177,7 @@ class TestLimit:
 
 
 class TestS3:
-    def test_listing_is_to_slow_down(self, limited, container):
+    def test_refused_listing_is_slow_down(self, limited, container):
         s3 = s3_client(limited)
         assert keys_of(s3.list_objects_v2(Bucket=container)) == []
         with pytest.raises(ClientError) as error:
@@ -185,7 +186,7 @@ class TestS3:
 
 
 class TestHeadOfVersions:
-    """A HEAD of a versioned container HEADs that of its old versions."""
+    """A HEAD of a versioned container also HEADs its versions container."""
 
     @pytest.fixture
     def versioned(self, client) -> str:
@@ -197,7 +198,7 @@ class TestHeadOfVersions:
         assert client.head(versioned).status == 204
         assert client.head(versioned).status == 498
 
-    def test_is_not_for_deletes(self, client, versioned):
+    def test_for_a_delete_is_not_limited(self, client, versioned):
         assert client.listing(versioned).status == 200
         assert client.delete(versioned).status == 204
 
@@ -205,7 +206,7 @@ class TestHeadOfVersions:
 class TestListingOfVersions:
     @pytest.fixture
     def versioned(self, client, container) -> str:
-        """A container with an object of two versions."""
+        """A container with an object that has two versions."""
         client.post(container, headers=ON)
         put_version(client, container, FIRST, b'first')
         put_version(client, container, FIRST, b'second')
@@ -220,8 +221,10 @@ class TestListingOfVersions:
         answer = client.listing(versioned, versions='')
         assert_refused(answer)
 
-    def test_is_not_for_older_modes(self, client, container):
-        """They list the archive for a DELETE."""
+    def test_for_deletes_in_older_modes_is_not_limited(
+        self, client, container
+    ):
+        """For a DELETE, Swift lists the archive in these modes."""
         archive = make_plain(client)
         headers = {'X-Versions-Location': archive}
         client.post(container, headers=headers)
@@ -237,7 +240,7 @@ class TestListingOfVersions:
 
 @pytest.fixture(scope='class')
 def sizes(limited) -> Iterator[None]:
-    """Small containers may be listed as often as one likes."""
+    """Listings of small containers are not limited."""
     settings = {LIMIT: None, 'shardmw.container_listing_ratelimit_5': '0.01'}
     with reconfigured(limited, settings):
         yield
@@ -267,13 +270,13 @@ class TestSize:
             assert client.listing(container).status == 200
 
 
-#: So many names of one shard that a page of them takes two questions.
+#: The size of a page of one shard's names that takes two requests.
 PAGE = 20
 NEIGHBOURS = [
     name for name in map(str, range(99)) if shard_of(name, SHARDS) == 0
 ][: PAGE + 1]
 
-#: In seconds; a listing may wait for one, but not for another.
+#: Seconds for each listing: a listing may wait for one turn, but not for two.
 TURN = 10
 
 
@@ -286,7 +289,7 @@ def patient(limited) -> Iterator[None]:
 
 @pytest.mark.usefixtures('patient')
 class TestRefill:
-    def test_counts_as_well(self, client):
+    def test_counts_as_another_listing(self, client):
         container = make_sharded(client)
         for name in NEIGHBOURS:
             client.put(container, name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an operator sets, for one container or account, and sees of it all."""
+"""What an operator sets for a container or account, and how it shows."""
 
 import hashlib
 import shutil
@@ -45,7 +45,7 @@ from test.functional.test_startup import Configuration
 REMOVE_HEADER = 'X-Remove-Container-Write-Ratelimit'
 SHOWN = RATE_HEADER.lower()
 
-#: How often to try for two requests that meet.
+#: How often to try for two concurrent requests.
 TRIES = 20
 
 SETTINGS = {
@@ -60,7 +60,7 @@ LIMIT = {'shardmw.container_ratelimit_0': SLOW}
 
 @pytest.fixture(scope='module')
 def limited(tmp_path_factory, statsd):
-    """Two proxies that limit only what a test has them limit."""
+    """Two proxies that limit only what a test configures."""
     port = {'shardmw.log_statsd_port': str(statsd.port)}
     options = ClusterOptions(proxies=2, settings={**SETTINGS, **port})
     with Cluster(tmp_path_factory.mktemp('operator'), options) as cluster:
@@ -69,7 +69,7 @@ def limited(tmp_path_factory, statsd):
 
 @pytest.fixture(scope='module')
 def admin(limited, client) -> Client:
-    """A reseller admin, asking for the tests' account."""
+    """A reseller admin, sending requests for the tests' account."""
     return login(limited, RESELLER_ADMIN).visiting(client)
 
 
@@ -117,7 +117,7 @@ class TestOwnRate:
         assert client.put(container, FIRST, b'third').status == 503
         assert client.listing(archive).names() == before
 
-    def test_is_of_that_container_alone(self, client, operator, container):
+    def test_is_for_that_container_only(self, client, operator, container):
         operator.set_rate(container, SLOW)
         client.put(container, FIRST)
         for make in MAKERS.values():
@@ -125,7 +125,7 @@ class TestOwnRate:
             assert client.put(other, FIRST).status == 201
             assert client.put(other, FIRST).status == 201
 
-    def test_that_is_raised_lets_writes_go_at_once(
+    def test_that_is_raised_admits_writes_at_once(
         self, client, other_proxy, operator, container
     ):
         operator.set_rate(container, SLOW)
@@ -136,7 +136,7 @@ class TestOwnRate:
         assert client.put(container, FIRST).status == 201
         assert other_proxy.put(container, FIRST).status == 201
 
-    def test_that_is_lowered_holds_at_once(
+    def test_that_is_lowered_applies_at_once(
         self, client, other_proxy, operator, container
     ):
         operator.set_rate(container, '1000')
@@ -148,7 +148,9 @@ class TestOwnRate:
         assert_refused(client.put(container, FIRST))
 
     @pytest.mark.parametrize('count', [{}, {SHARD_COUNT_HEADER: '2'}])
-    def test_can_be_set_when_a_container_is_made(self, client, admin, count):
+    def test_can_be_set_when_a_container_is_created(
+        self, client, admin, count
+    ):
         name = unique('made')
         answer = admin.put(name, headers={RATE_HEADER: SLOW, **count})
         assert answer.status == 201
@@ -156,7 +158,7 @@ class TestOwnRate:
         assert client.put(name, FIRST).status == 201
         assert_refused(client.put(name, FIRST))
 
-    def test_can_be_set_by_a_put_of_what_is_there(
+    def test_can_be_set_by_a_put_of_an_existing_container(
         self, client, admin, container
     ):
         answer = admin.put(container, headers={RATE_HEADER: SLOW})
@@ -197,7 +199,7 @@ class TestOwnRate:
         assert client.head(container).headers[SHOWN] == SLOW
         assert client.get(container).headers[SHOWN] == SLOW
 
-    def test_is_not_shown_to_who_may_only_read(
+    def test_is_not_shown_to_readers(
         self, client, stranger, operator, container
     ):
         client.post(container, headers={'X-Container-Read': '.r:*,.rlistings'})
@@ -208,7 +210,9 @@ class TestOwnRate:
             assert SHOWN not in head.headers
             assert SHOWN not in get.headers
 
-    def test_is_not_shown_as_it_is_stored(self, client, operator, container):
+    def test_is_not_shown_as_an_internal_header(
+        self, client, operator, container
+    ):
         operator.set_rate(container, SLOW)
         assert 'shardmw' not in str(client.head(container).headers)
 
@@ -223,17 +227,17 @@ class TestOwnRate:
 
 @pytest.mark.usefixtures('limits')
 class TestOwnRateInPlaceOfALimit:
-    def test_is_none_if_unlimited(self, client, operator, container):
+    def test_may_be_unlimited(self, client, operator, container):
         operator.set_rate(container, 'unlimited')
         for _ in range(3):
             assert client.put(container, FIRST).status == 201
 
-    def test_counts_instead(self, client, operator, container):
+    def test_applies_instead(self, client, operator, container):
         operator.set_rate(container, f'{1 / INTERVAL / 2}')
         assert client.put(container, FIRST).status == 201
         assert_refused(client.put(container, FIRST), slots=2)
 
-    def test_leaves_the_limit_when_it_is_removed(
+    def test_restores_the_limit_when_it_is_removed(
         self, client, operator, container
     ):
         operator.set_rate(container, 'unlimited')
@@ -274,7 +278,7 @@ class TestRefusedChange:
         assert 'x-container-meta-colour' not in shown
 
     @pytest.mark.parametrize('count', [{}, {SHARD_COUNT_HEADER: '2'}])
-    def test_of_nonsense_makes_no_container(self, client, admin, count):
+    def test_of_nonsense_creates_no_container(self, client, admin, count):
         name = unique('unmade')
         answer = admin.put(name, headers={RATE_HEADER: 'x', **count})
         assert answer.status == 400
@@ -292,7 +296,7 @@ class TestRefusedChange:
         ids=lambda headers: '='.join(*headers.items()),
     )
     @pytest.mark.parametrize('method', ['PUT', 'POST'])
-    def test_of_the_owner_is_forbidden(
+    def test_by_the_owner_is_forbidden(
         self, client, operator, container, method, headers
     ):
         operator.set_rate(container, SLOW)
@@ -304,13 +308,13 @@ class TestRefusedChange:
         assert 'x-container-meta-colour' not in shown
 
     @pytest.mark.parametrize('count', [{}, {SHARD_COUNT_HEADER: '2'}])
-    def test_of_the_owner_makes_no_container(self, client, count):
+    def test_by_the_owner_creates_no_container(self, client, count):
         name = unique('unmade')
         answer = client.put(name, headers={RATE_HEADER: '5', **count})
         assert answer.status == 403
         assert client.head(name).status == 404
 
-    def test_of_a_stranger_is_forbidden(self, client, stranger, container):
+    def test_by_a_stranger_is_forbidden(self, client, stranger, container):
         headers = {'X-Container-Write': STRANGER}
         client.post(container, headers=headers)
         headers = {RATE_HEADER: '5'}
@@ -319,21 +323,21 @@ class TestRefusedChange:
         assert anonymous.post(container, headers=headers).status == 401
         assert SHOWN not in client.head(container).headers
 
-    def test_by_what_is_stored_is_none(self, client, container):
+    def test_by_an_internal_header_is_ignored(self, client, container):
         headers = {'X-Container-Sysmeta-Shardmw-Write-Ratelimit': SLOW}
         assert client.post(container, headers=headers).status == 204
         assert SHOWN not in client.head(container).headers
 
 
 FLAG = 'X-Account-Sysmeta-Global-Write-Ratelimit'
-#: In place of Swift's own ratelimit filter, one that does nothing.
+#: Replaces Swift's own ratelimit filter by one that does nothing.
 WITHOUT_STOCK = {'ratelimit.use': 'egg:swift#healthcheck'}
 
 
 def flag(cluster: Cluster, account: str, value: str) -> None:
-    """Write into an account's sysmeta, as an internal client does it.
+    """Write into an account's sysmeta, as an internal client does.
 
-    And have the proxies forget what they know of the account.
+    The proxies' cached info of the account is deleted, too.
     """
     digest = hashlib.md5(f'shardmw/{account}saio'.encode()).hexdigest()
     (path,) = cluster.devices_path.glob(f'*/*/accounts/*/*/{digest}/*.db')
@@ -344,7 +348,7 @@ def flag(cluster: Cluster, account: str, value: str) -> None:
 
 @pytest.fixture
 def owner(limited, admin) -> Client:
-    """The owner of a new account, of which the first proxy knows nothing."""
+    """The owner of a new account, which the first proxy does not know."""
     url = admin.storage_url.rpartition('/')[0]
     owner = Client(f'{url}/AUTH_{unique("new")}', admin.token)
     made = owner.on(limited.proxy_urls[1]).request('PUT')
@@ -354,27 +358,27 @@ def owner(limited, admin) -> Client:
 
 @pytest.fixture(params=MAKERS)
 def owned(request, limited, owner) -> str:
-    """A container of that account."""
+    """A container in the account of ``owner``."""
     return MAKERS[request.param](owner.on(limited.proxy_urls[1]))
 
 
 @pytest.fixture
 def whitelisted(limited, owner, owned) -> str:
-    """The same, and the account is on the whitelist."""
+    """A container in an account that is on the whitelist."""
     flag(limited, owner.account, 'WHITELIST')
     return owned
 
 
 @pytest.fixture
 def blacklisted(limited, owner, owned) -> str:
-    """The same, and the account is on the blacklist."""
+    """A container in an account that is on the blacklist."""
     flag(limited, owner.account, 'BLACKLIST')
     return owned
 
 
 @pytest.fixture(scope='class')
 def all_limits(limited) -> Iterator[None]:
-    """Writes and listings are limited, and by this filter alone."""
+    """Writes and listings are limited by this filter only."""
     listings = {'shardmw.container_listing_ratelimit_0': SLOW}
     with reconfigured(limited, {**LIMIT, **listings, **WITHOUT_STOCK}):
         yield
@@ -382,34 +386,34 @@ def all_limits(limited) -> Iterator[None]:
 
 @pytest.mark.usefixtures('all_limits')
 class TestWhitelist:
-    def test_lets_all_writes_go(self, owner, whitelisted):
+    def test_admits_all_writes(self, owner, whitelisted):
         for _ in range(3):
             assert owner.put(whitelisted, FIRST).status == 201
 
-    def test_lets_all_listings_go(self, owner, whitelisted):
+    def test_admits_all_listings(self, owner, whitelisted):
         for _ in range(3):
             assert owner.listing(whitelisted).status == 200
 
-    def test_lets_writes_go_of_whoever_it_is(self, client, owner, whitelisted):
+    def test_admits_writes_of_any_user(self, client, owner, whitelisted):
         owner.post(whitelisted, headers={'X-Container-Write': USER})
         visitor = client.visiting(owner)
         for _ in range(3):
             assert visitor.put(whitelisted, FIRST).status == 201
 
-    def test_counts_more_than_a_containers_own_rate(
+    def test_takes_precedence_over_a_containers_own_rate(
         self, admin, owner, whitelisted
     ):
         Operator(admin.visiting(owner)).set_rate(whitelisted, SLOW)
         for _ in range(3):
             assert owner.put(whitelisted, FIRST).status == 201
 
-    def test_is_of_one_account_alone(self, client, owner, whitelisted):
+    def test_is_for_one_account_only(self, client, owner, whitelisted):
         container = make_sharded(client)
         owner.put(whitelisted, FIRST)
         assert client.put(container, FIRST).status == 201
         assert_refused(client.put(container, FIRST))
 
-    def test_that_ends_leaves_the_limit(self, limited, owner, whitelisted):
+    def test_that_ends_restores_the_limit(self, limited, owner, whitelisted):
         owner.put(whitelisted, FIRST)
         flag(limited, owner.account, '')
         wait_until(lambda: owner.put(whitelisted, FIRST).status == 498)
@@ -425,7 +429,7 @@ class TestBlacklist:
         ]
         assert [answer.status for answer in answers] == [497] * 3
 
-    def test_is_of_one_account_alone(self, client, owner, blacklisted):
+    def test_is_for_one_account_only(self, client, owner, blacklisted):
         container = make_sharded(client)
         assert owner.put(blacklisted, FIRST).status == 497
         assert client.put(container, FIRST).status == 201
@@ -437,7 +441,7 @@ class TestBlacklist:
         path = owner.path(blacklisted, FIRST)
         assert f'497 for PUT {path}: the account is blacklisted' in line
 
-    def test_that_ends_lets_requests_go(self, limited, owner, blacklisted):
+    def test_that_ends_admits_requests(self, limited, owner, blacklisted):
         assert owner.put(blacklisted, FIRST).status == 497
         flag(limited, owner.account, '')
         wait_until(lambda: owner.put(blacklisted, FIRST).status == 201)
@@ -458,7 +462,7 @@ def test_refusal_is_that_of_swifts_own_filter(limited, owner):
 class TestMetrics:
     @pytest.fixture
     def counts(self, statsd, container):
-        """What came in since the container was made."""
+        """A function that returns the metrics since the container was made."""
         statsd.counts()
         return statsd.counts
 
@@ -483,10 +487,10 @@ class TestMetrics:
     def test_wait_is_measured(
         self, client, other_proxy, operator, container, counts
     ):
-        """In milliseconds: of two writes at once one waits for an interval."""
+        """In milliseconds: one of two concurrent writes waits an interval."""
         operator.set_rate(container, '2.5')
         waited = 0
-        # On a busy machine the two may be so far apart that none waits.
+        # On a busy machine, they may be so far apart that neither waits.
         for _ in range(TRIES):
             with ThreadPoolExecutor(2) as pool:
                 answers = pool.map(
@@ -510,12 +514,12 @@ class TestMetrics:
 
 @pytest.fixture
 def info(client):
-    """Asks for what /info tells of the filter."""
+    """Return a function that gets the filter's section of /info."""
     return lambda: client.raw('GET', '/info').json()['shardmw']
 
 
 class TestInfo:
-    def test_tells_of_limits(self, limited, info):
+    def test_shows_limits(self, limited, info):
         settings = {
             'shardmw.container_ratelimit_0': '100',
             'shardmw.container_ratelimit_1000': '10.5',
@@ -530,7 +534,7 @@ class TestInfo:
         assert told['rate_buffer_seconds'] == 7
         assert told['max_sleep_time_seconds'] == 2.5
 
-    def test_tells_that_there_are_none(self, info):
+    def test_shows_that_there_are_no_limits(self, info):
         assert info()['container_ratelimits'] == []
         assert info()['container_listing_ratelimits'] == []
 
@@ -545,7 +549,7 @@ def configuration(limited, tmp_path) -> Configuration:
 
 @pytest.fixture
 def refusal(configuration) -> Callable[[], str]:
-    """Starts a proxy; gives the one line with which it refuses."""
+    """Return a function that returns the line of a proxy's refusal."""
 
     def refused() -> str:
         done = configuration.start()
@@ -561,7 +565,7 @@ WRITES = 'container_ratelimit_'
 LISTINGS = 'container_listing_ratelimit_'
 
 
-class TestSenselessOption:
+class TestInvalidOption:
     @pytest.mark.parametrize(
         ('prefix', 'rate'),
         [
@@ -572,9 +576,7 @@ class TestSenselessOption:
             (LISTINGS, 'inf'),
         ],
     )
-    def test_rate_that_is_none_is_refused(
-        self, configuration, refusal, prefix, rate
-    ):
+    def test_for_a_rate_is_refused(self, configuration, refusal, prefix, rate):
         configuration.set('shardmw', **{f'{prefix}5': rate})
         line = refusal()
         assert line.startswith(f'shardmw: {prefix}')
@@ -584,21 +586,21 @@ class TestSenselessOption:
         ('prefix', 'size'),
         [(WRITES, '-1'), (WRITES, ''), (LISTINGS, 'x'), (LISTINGS, '1.5')],
     )
-    def test_size_that_is_none_is_refused(
-        self, configuration, refusal, prefix, size
-    ):
+    def test_for_a_size_is_refused(self, configuration, refusal, prefix, size):
         configuration.set('shardmw', **{f'{prefix}{size}': '5'})
         line = refusal()
         assert line.startswith(f'shardmw: {prefix}')
         assert 'must be' in line
 
-    def test_size_that_is_given_twice_is_refused(self, configuration, refusal):
+    def test_for_a_size_that_is_given_twice_is_refused(
+        self, configuration, refusal
+    ):
         options = {f'{WRITES}5': '5', f'{WRITES}05': '6'}
         configuration.set('shardmw', **options)
         assert 'are of the same size: remove one of them' in refusal()
 
     @pytest.mark.parametrize('proxies', ['0', 'x'])
-    def test_number_of_proxies_that_is_none_is_refused(
+    def test_for_the_number_of_proxies_is_refused(
         self, configuration, refusal, proxies
     ):
         configuration.set('shardmw', ratelimit_proxies=proxies)
@@ -608,7 +610,7 @@ class TestSenselessOption:
         )
 
     @pytest.mark.parametrize('prefix', [WRITES, LISTINGS])
-    def test_rate_in_stock_ratelimit_too_is_refused(
+    def test_for_a_rate_in_stock_ratelimit_too_is_refused(
         self, configuration, refusal, prefix
     ):
         configuration.set('shardmw', **{f'{prefix}0': '100'})

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write rates while memcached is away, hangs, or has forgotten everything.
+"""Write rates while memcached is down, hangs, or has lost its content.
 
-Each worker then holds its share of the rate: with two workers together it is
-one write in half of the time that one of them takes alone.
+Each worker then applies its share of the rate: of two workers, each admits one
+write in twice the time that the shared rate has for a write.
 """
 
 import time
@@ -34,10 +34,10 @@ SETTINGS = {
     'shardmw.max_sleep_time_seconds': '0.5',
     'shardmw.rate_buffer_seconds': '0',
     'shardmw.log_statsd_host': '127.0.0.1',
-    # Tokens that need no memcached to be checked.
+    # Tokens that can be checked without memcached.
     'tempauth.fernet_key_any': 'c2hhcmRtdy1zYWlvLXRlc3RzLW9ubHktbm8tc2VjcmU=',
     'tempauth.active_fernet_key_id': 'any',
-    # What is back is used again at once.
+    # memcached is used again as soon as it is back.
     'memcache.error_suppression_limit': '100000',
     'memcache.io_timeout': '0.5',
 }
@@ -46,15 +46,15 @@ PROXIES = ('proxy-1', 'proxy-2')
 GONE = 'memcached does not answer: this worker limits each container to its'
 BACK = 'memcached answers again: the rates are shared by all workers'
 
-#: How many write to each proxy while memcached hangs, and how long that may
-#: take: Swift, too, asks it, some times for each of them.
+#: Writers at each proxy while memcached hangs, and how long they may take in
+#: seconds: Swift itself also sends it some requests for each write.
 HALF = 4
 HANG_SECONDS = 20
 
 
 @pytest.fixture(scope='module')
 def limited(tmp_path_factory, statsd):
-    """Two proxies that know of each other."""
+    """Two proxies, with ``ratelimit_proxies = 2``."""
     port = {'shardmw.log_statsd_port': str(statsd.port)}
     options = ClusterOptions(proxies=2, settings={**SETTINGS, **port})
     with Cluster(tmp_path_factory.mktemp('outage'), options) as cluster:
@@ -62,9 +62,9 @@ def limited(tmp_path_factory, statsd):
 
 
 class Outages:
-    """Takes memcached away, and waits until it is used again.
+    """Stops memcached, and waits until it is used again.
 
-    :param probe: a container that takes writes at any time
+    :param probe: a container that is not limited
     """
 
     def __init__(
@@ -76,29 +76,29 @@ class Outages:
         self._starts = [0] * len(clients)
 
     def begin(self) -> None:
-        """Take it away, and have both proxies notice that."""
+        """Stop memcached, and have both proxies notice that."""
         self._starts = [log_size(self._cluster, name) for name in PROXIES]
         self._cluster.stop('memcached')
         self.write()
 
     def hang(self) -> None:
-        """Have it hang, which nobody knows yet."""
+        """Have memcached hang, which the proxies have not noticed yet."""
         self._starts = [log_size(self._cluster, name) for name in PROXIES]
         self._cluster.pause('memcached')
 
     def end(self) -> None:
-        """Bring it back, and wait until both proxies use it."""
+        """Bring memcached back, and wait until both proxies use it."""
         self._cluster.start('memcached')
         self._cluster.resume('memcached')
         wait_until(self._is_over)
 
     def write(self) -> None:
-        """Write to both proxies, what no rate holds up."""
+        """Write at both proxies, which no rate limits."""
         for client in self._clients:
             assert client.put(self._probe, 'o').status == 201
 
     def lines(self, text: str) -> list[int]:
-        """How many lines both proxies have logged of it since it began."""
+        """Return how many lines with a text each proxy has logged since."""
         return [
             sum(text in line for line in lines_since(self._cluster, *log))
             for log in zip(PROXIES, self._starts, strict=True)
@@ -118,7 +118,7 @@ def outages(limited, client, other_proxy, operator) -> Outages:
 
 @pytest.fixture(scope='class')
 def away(outages) -> Iterator[None]:
-    """There is no memcached."""
+    """memcached is down."""
     outages.begin()
     yield
     outages.end()
@@ -131,15 +131,15 @@ def away_for_a_while(outages) -> Iterator[Outages]:
 
 
 @pytest.mark.usefixtures('away')
-class TestAway:
-    def test_each_proxy_has_its_share(self, client, other_proxy, container):
+class TestOutage:
+    def test_gives_each_proxy_its_share(self, client, other_proxy, container):
         for proxy in (client, other_proxy):
             assert proxy.put(container, FIRST).status == 201
             answer = proxy.put(container, FIRST)
             assert_refused(answer)
             assert int(answer.headers['retry-after']) > TOGETHER
 
-    def test_each_shard_has_its_own(self, client):
+    def test_gives_each_shard_its_own_rate(self, client):
         container = make_sharded(client)
         for name in (FIRST, SECOND):
             assert client.put(container, name).status == 201
@@ -161,14 +161,14 @@ class TestAway:
         assert outages.lines(BACK) == [0, 0]
 
 
-def test_rate_is_one_of_all_while_memcached_is_there(client, container):
+def test_rate_is_shared_while_memcached_is_up(client, container):
     client.put(container, FIRST)
     answer = client.put(container, FIRST)
     assert answer.status == 498
     assert int(answer.headers['retry-after']) <= TOGETHER
 
 
-class TestComeAndGone:
+class TestShortOutage:
     def test_is_noticed_and_logged_once(self, outages, statsd):
         statsd.counts()
         outages.begin()
@@ -179,7 +179,7 @@ class TestComeAndGone:
         assert outages.lines(BACK) == [1, 1]
         assert statsd.counts()['ratelimit.fallback'] == 0
 
-    def test_rate_is_one_of_all_again(
+    def test_leaves_a_shared_rate(
         self, client, other_proxy, outages, container
     ):
         outages.begin()
@@ -187,24 +187,20 @@ class TestComeAndGone:
         assert client.put(container, FIRST).status == 201
         assert other_proxy.put(container, FIRST).status == 498
 
-    def test_what_was_let_in_before_counts_meanwhile(
-        self, client, away_for_a_while, container
-    ):
+    def test_counts_earlier_writes(self, client, away_for_a_while, container):
         assert client.put(container, FIRST).status == 201
         away_for_a_while.begin()
         assert client.put(container, FIRST).status == 498
 
-    def test_what_was_let_in_meanwhile_counts_afterwards(
-        self, client, outages, container
-    ):
+    def test_has_writes_that_count_later(self, client, outages, container):
         outages.begin()
         assert client.put(container, FIRST).status == 201
         outages.end()
         assert client.put(container, FIRST).status == 498
 
 
-class TestRestarted:
-    def test_full_container_stays_so(
+class TestRestart:
+    def test_leaves_a_used_up_rate_used_up(
         self, limited, client, other_proxy, outages, container
     ):
         assert client.put(container, FIRST).status == 201
@@ -214,7 +210,7 @@ class TestRestarted:
         assert client.put(container, FIRST).status == 498
         assert other_proxy.put(container, FIRST).status == 498
 
-    def test_full_container_stays_so_if_it_went_unnoticed(
+    def test_that_is_unnoticed_leaves_a_used_up_rate_used_up(
         self, limited, client, other_proxy, container
     ):
         assert client.put(container, FIRST).status == 201
@@ -223,7 +219,7 @@ class TestRestarted:
         assert client.put(container, FIRST).status == 498
         assert other_proxy.put(container, FIRST).status == 498
 
-    def test_rate_is_one_of_all_afterwards(
+    def test_that_is_unnoticed_leaves_a_shared_rate(
         self, limited, client, other_proxy, container
     ):
         flush(limited)
@@ -231,8 +227,8 @@ class TestRestarted:
         assert other_proxy.put(container, FIRST).status == 498
 
 
-class TestHanging:
-    def test_holds_no_write_up_for_long(
+class TestHang:
+    def test_delays_no_write_for_long(
         self, limited, client, operator, away_for_a_while, container
     ):
         operator.set_rate(container, '1000')
@@ -245,7 +241,7 @@ class TestHanging:
             )
             statuses = [answer.status for answer in answers]
         took = time.monotonic() - started
-        # Of two uploads that meet, the older one is answered 202.
+        # Of two concurrent uploads, the older one is answered 202.
         assert {*statuses} <= {201, 202}
         assert took < HANG_SECONDS
 

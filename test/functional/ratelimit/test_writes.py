@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write rates are held per container or shard, by all proxies together.
+"""Write rates apply per container or shard, to all proxies together.
 
-The rate is one write in many seconds and nobody may wait for so long, so that
-of the writes of one test the first goes through and the others are refused.
+The rate is one write in many seconds, and writes may not wait that long: the
+first write of a test succeeds, and the others are refused.
 """
 
 import time
@@ -75,23 +75,23 @@ class TestLimit:
         assert_refused(client.put(container, FIRST, b'another'))
         assert client.get(container, FIRST).body == b'x'
 
-    def test_holds_when_it_is_tried_again(self, client, container):
+    def test_refuses_repeated_writes(self, client, container):
         client.put(container, FIRST)
         for _ in range(3):
             assert_refused(client.put(container, FIRST))
 
-    def test_is_one_of_each_shard(self, client, sharded):
+    def test_is_separate_for_each_shard(self, client, sharded):
         assert client.put(sharded, FIRST).status == 201
         assert client.put(sharded, FIRST).status == 498
         assert client.put(sharded, SECOND).status == 201
         assert client.put(sharded, SECOND).status == 498
 
-    def test_is_one_of_each_container(self, client, container):
+    def test_is_separate_for_each_container(self, client, container):
         assert client.put(container, FIRST).status == 201
         assert client.put(make_plain(client), FIRST).status == 201
         assert client.put(make_sharded(client), FIRST).status == 201
 
-    def test_is_one_of_each_account(self, limited, client):
+    def test_is_separate_for_each_account(self, limited, client):
         other = login(limited, OTHER_OWNER)
         name = unique('twice')
         for owner in (client, other):
@@ -143,13 +143,13 @@ class TestLimit:
         assert_refused(client.put(sharded, FIRST))
         assert client.put(sharded, SECOND).status == 201
 
-    def test_outlives_the_container(self, client, container):
+    def test_outlives_a_change_of_the_metadata(self, client, container):
         client.put(container, FIRST)
         other = {'X-Container-Meta-Colour': 'blue'}
         client.post(container, headers=other)
         assert_refused(client.put(container, FIRST))
 
-    def test_is_not_used_up_by_those_who_may_not_write(
+    def test_is_not_used_up_by_clients_who_may_not_write(
         self, client, stranger, container
     ):
         assert stranger.put(container, FIRST).status == 403
@@ -158,20 +158,22 @@ class TestLimit:
         assert client.anonymous().put(container, FIRST).status == 401
         assert client.put(container, FIRST).status == 201
 
-    def test_is_kept_from_those_who_may_not_write(
+    def test_is_not_shown_to_clients_who_may_not_write(
         self, client, stranger, container
     ):
         client.put(container, FIRST)
         assert stranger.put(container, FIRST).status == 403
         assert client.anonymous().put(container, FIRST).status == 401
 
-    def test_is_one_for_all_who_may_write(self, client, stranger, container):
+    def test_is_shared_by_all_clients_who_may_write(
+        self, client, stranger, container
+    ):
         client.post(container, headers={'X-Container-Write': STRANGER})
         assert stranger.put(container, FIRST).status == 201
         assert_refused(client.put(container, FIRST))
         assert_refused(stranger.put(container, FIRST))
 
-    def test_is_not_for_a_container_that_is_missing(self, client):
+    def test_is_not_for_a_missing_container(self, client):
         name = unique('missing')
         assert client.put(name, FIRST).status == 404
         assert client.put(name, FIRST).status == 404
@@ -197,7 +199,7 @@ class TestRefusal:
         assert answers[0] == answers[1]
         assert answers[0].status == 498
 
-    def test_tells_when_to_come_back(self, client, operator, container):
+    def test_says_when_to_retry(self, client, operator, container):
         operator.set_rate(container, '0.2')
         assert client.put(container, FIRST).status == 201
         answer = client.put(container, FIRST)
@@ -210,7 +212,7 @@ class TestRefusal:
 
 @pytest.fixture(scope='module')
 def s3(limited) -> BaseClient:
-    """A client of S3 that tries everything only once."""
+    """An S3 client that does not retry."""
     settings = s3_settings(limited)
     once = Config(retries={'total_max_attempts': 1})
     settings['config'] = settings['config'].merge(once)
@@ -219,7 +221,7 @@ def s3(limited) -> BaseClient:
 
 @pytest.fixture(scope='class')
 def clients_own_fault(limited) -> Iterator[None]:
-    """Refusals are errors of the client meanwhile."""
+    """S3 reports refusals as errors of the client."""
     setting = {'s3api.ratelimit_as_client_error': 'true'}
     with reconfigured(limited, setting):
         yield
@@ -232,14 +234,14 @@ class TestS3:
             s3.put_object(Bucket=bucket, Key='o', Body=b'another')
         return error.value.response
 
-    def test_upload_is_to_slow_down(self, s3, client, container):
+    def test_refused_upload_is_slow_down(self, s3, client, container):
         refusal = self.refused(s3, container)
         assert refusal['Error']['Code'] == 'SlowDown'
         assert refusal['ResponseMetadata']['HTTPStatusCode'] == 503
         assert client.get(container, 'o').body == b'x'
 
     @pytest.mark.usefixtures('clients_own_fault')
-    def test_upload_is_too_much_if_so_configured(self, s3, container):
+    def test_refused_upload_is_429_if_configured(self, s3, container):
         refusal = self.refused(s3, container)
         assert refusal['Error']['Code'] == 'SlowDown'
         assert refusal['ResponseMetadata']['HTTPStatusCode'] == 429
@@ -247,7 +249,7 @@ class TestS3:
 
 @pytest.fixture(scope='class')
 def sizes(limited) -> Iterator[None]:
-    """The larger the slower."""
+    """Larger containers have lower rates."""
     settings = {
         'shardmw.container_ratelimit_0': None,
         'shardmw.container_ratelimit_10': f'{1 / INTERVAL}',
@@ -259,19 +261,19 @@ def sizes(limited) -> Iterator[None]:
 
 @pytest.mark.usefixtures('sizes')
 class TestSize:
-    """Which rate holds is seen by when to come back."""
+    """Retry-After shows which rate applies."""
 
-    def test_below_the_least_is_not_limited(self, client, container):
+    def test_below_the_lowest_is_not_limited(self, client, container):
         for _ in range(5):
             assert client.put(container, FIRST).status == 201
 
-    def test_is_that_of_a_plain_container(self, client, operator):
+    def test_counts_in_a_plain_container(self, client, operator):
         container = make_plain(client)
         operator.fill(container, *map(str, range(10)))
         assert client.put(container, FIRST).status == 201
         assert_refused(client.put(container, FIRST))
 
-    def test_that_is_larger_means_less(self, client, operator):
+    def test_that_is_larger_means_a_lower_rate(self, client, operator):
         container = make_plain(client)
         operator.fill(container, *map(str, range(20)))
         assert client.put(container, FIRST).status == 201
@@ -292,7 +294,7 @@ LEAST_SIZE = 6
 
 @pytest.fixture(scope='class')
 def least_size(limited) -> Iterator[None]:
-    """Small containers are not limited, and proxies know of one another."""
+    """Small containers are not limited, and proxies know how many they are."""
     settings = {
         'shardmw.container_ratelimit_0': None,
         f'shardmw.container_ratelimit_{LEAST_SIZE}': f'{1 / INTERVAL}',
@@ -304,7 +306,7 @@ def least_size(limited) -> Iterator[None]:
 
 @pytest.mark.usefixtures('least_size')
 class TestGrowth:
-    """A container becomes large before anyone looks at its size again."""
+    """A container becomes large before a proxy reads its size again."""
 
     def test_is_seen_at_once(self, client, container):
         for _ in range(LEAST_SIZE):
@@ -320,7 +322,7 @@ class TestGrowth:
         assert_refused(client.put(container, FIRST))
         assert_refused(other_proxy.put(container, FIRST))
 
-    def test_of_another_shard_is_its_own(self, client, sharded):
+    def test_of_one_shard_does_not_limit_another(self, client, sharded):
         for _ in range(LEAST_SIZE + 1):
             client.put(sharded, FIRST)
         assert client.put(sharded, SECOND).status == 201
@@ -328,7 +330,7 @@ class TestGrowth:
 
 @pytest.fixture(scope='class')
 def patient(limited) -> Iterator[None]:
-    """Writes that come too early wait."""
+    """Writes wait for their turn."""
     settings = {
         'shardmw.max_sleep_time_seconds': '60',
         'shardmw.log_sleep_time_seconds': '0.5',
@@ -339,7 +341,9 @@ def patient(limited) -> Iterator[None]:
 
 @pytest.mark.usefixtures('patient')
 class TestWaiting:
-    def test_is_for_the_turn(self, limited, client, operator, container):
+    def test_lasts_until_the_turn_and_is_logged(
+        self, limited, client, operator, container
+    ):
         operator.set_rate(container, '0.2')
         start = log_size(limited, 'proxy-1')
         started = time.monotonic()
@@ -350,7 +354,7 @@ class TestWaiting:
         path = client.path(container, FIRST)
         assert f'shardmw: PUT {path} waits ' in line
 
-    def test_for_short_is_not_logged(
+    def test_for_a_short_time_is_not_logged(
         self, limited, client, operator, container
     ):
         operator.set_rate(container, '5')
@@ -359,10 +363,10 @@ class TestWaiting:
             assert client.put(container, FIRST).status == 201
         assert lines_since(limited, 'proxy-1', start) == []
 
-    def test_of_many_writers_at_two_proxies_holds_the_rate(
+    def test_of_many_writers_at_two_proxies_keeps_to_the_rate(
         self, limited, client, operator, container
     ):
-        """Only so many have gone through by any time since the first."""
+        """No more writes are through at any time than the rate allows."""
         operator.set_rate(container, f'{RATE}')
         started = time.monotonic()
         clients = [client.on(url) for url in limited.proxy_urls * HALF]
@@ -381,7 +385,7 @@ class TestWaiting:
 
 @pytest.fixture(scope='class')
 def impatient(limited) -> Iterator[None]:
-    """Whoever would have to wait at all is refused."""
+    """Writes that would have to wait are refused."""
     settings = {
         'shardmw.max_sleep_time_seconds': '0',
         'shardmw.rate_buffer_seconds': f'{BUFFER}',
@@ -392,10 +396,10 @@ def impatient(limited) -> Iterator[None]:
 
 @pytest.mark.usefixtures('impatient')
 class TestBuffer:
-    def test_makes_up_for_writes_that_were_not_used(
+    def test_makes_up_for_unused_writes(
         self, client, other_proxy, operator, container
     ):
-        """But only for those of so many seconds, and for three quarters."""
+        """Only for those of ``BUFFER`` seconds, and for three quarters."""
         operator.set_rate(container, f'{BUFFERED_RATE}')
         client.put(container, FIRST)
         time.sleep(2 * BUFFER)
@@ -410,21 +414,21 @@ class TestBuffer:
         assert statuses.count(201) <= BUFFERED_RATE * seconds + 1
 
 
-#: In whole seconds, and in writes a second.
+#: The buffer in whole seconds, and the rate in writes a second.
 BUFFER = 1
 BUFFERED_RATE = 5
 
-#: Writers at each proxy, how often each of them writes, and writes a second.
+#: Writers at each proxy, writes of each, and the rate in writes a second.
 HALF = 8
 WRITES = 2
 RATE = 20
 
-#: How much too early a sleep may end.
+#: How many seconds too early a sleep may end.
 TOLERANCE = 0.02
 
 
 def write_repeatedly(client: Client, container: str) -> list[float]:
-    """Write some times; returns when each of the writes was through."""
+    """Write ``WRITES`` times; return the time at which each write ended."""
     through = []
     for _ in range(WRITES):
         assert client.put(container, FIRST).status == 201
