@@ -36,8 +36,8 @@ from shardmw.stats.sums import ContainerStats
 PAGE_KEY = 'shardmw/page'
 AHEAD_KEY = 'shardmw/ahead'
 
-#: How many rows to read ahead of each shard, at first and at most, and the most
-#: of all shards. The first ones cost a shard less than the request itself.
+#: How many rows to read ahead of each shard, at first and at most, and the
+#: most of all shards. The first ones cost a shard less than the request.
 FIRST_ROWS_PER_SHARD = 16
 ROWS_PER_SHARD = 512
 MOST_ROWS = 10_000
