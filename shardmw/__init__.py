@@ -5,5 +5,6 @@ import warnings
 
 __version__ = '0.1.0'
 
-# Swift itself does so from 2.38 on. Before, every command would open with it.
+# Swift 2.38 and later do this, too. Without it, every command would print the
+# warning first.
 warnings.filterwarnings('ignore', message='\nEventlet is deprecated\\.')

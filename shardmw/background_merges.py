@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Have rows merged soon after they have been listed while they wait.
+"""Merge pending rows soon after they were listed.
 
-A row in a ``.pending`` file may be lost with the power of its node. Swift
+A row in a ``.pending`` file may be lost in a power failure of its node. Swift
 merges such rows, and waits for the disk, before each listing of a container.
-So rows that were listed without that are merged some seconds later, by one
-green thread of the process, which rests after each merge.
+If pending rows were listed without a merge, one green thread of the process
+merges them some seconds later. It rests after each merge.
 """
 
 import math
@@ -13,38 +13,38 @@ from collections.abc import Callable
 
 from shardmw.backend.concurrency import sleep, spawn
 
-#: How long after the first listing of waiting rows they are merged. What else
-#: waits by then is merged with them, in one transaction.
+#: How many seconds after the first listing of pending rows to merge them. All
+#: rows that are pending by then are merged in one transaction.
 DELAY_SECONDS = 2
 
-#: By how much a merge may be late, in seconds. Rows of further containers have
-#: to be merged before they are listed then.
+#: How late a merge may be, in seconds. If the backlog is greater, the pending
+#: rows of further containers have to be merged before they are listed.
 MOST_LATE_SECONDS = 2
 
 #: The longest pause after a merge, in seconds.
 MOST_REST_SECONDS = 1
 
-#: How many containers a process remembers at most. For others, the same holds.
+#: The most containers with a merge to come in one process. The pending rows of
+#: other containers have to be merged before they are listed.
 MOST_CONTAINERS = 1024
 
 
 class BackgroundMerges:
-    """Merges the rows of containers, one container after the other.
+    """Merges the pending rows of containers, one container after another.
 
-    :param merge: merges the rows of the container that it is given, and
-                  raises no error
+    :param merge: merges the rows of one container, and raises no error
     """
 
     def __init__(self, merge: Callable[..., None]) -> None:
         self._merge = merge
-        # The times to merge at, by container, the earliest one first.
+        # When to merge, by container, the earliest time first.
         self._due: dict[tuple, float] = {}
         self._is_running = False
 
     def has_room(self, *where: str) -> bool:
         """Return True if a container can be added, or will soon be merged.
 
-        :param where: as of :meth:`add`
+        :param where: as for :meth:`add`
         """
         due = self._due.get(where)
         if due is None:
@@ -54,9 +54,9 @@ class BackgroundMerges:
         return time.monotonic() <= due + MOST_LATE_SECONDS
 
     def add(self, *where: str) -> None:
-        """Have the rows of a container merged soon.
+        """Schedule a merge of a container's rows.
 
-        :param where: what to give to the function that merges
+        :param where: the arguments for the function that merges
         """
         self._due.setdefault(where, time.monotonic() + DELAY_SECONDS)
         if not self._is_running:

@@ -21,27 +21,27 @@ _TOOLS = frozenset(
 
 
 def admin() -> None:
-    """``shardmw-admin``."""
+    """Run ``shardmw-admin``."""
     _run('shardmw.admin.cli', 'shardmw-admin', _ADMIN, 'admin')
 
 
 def resharder() -> None:
-    """``shardmw-resharder``."""
+    """Run ``shardmw-resharder``."""
     import_module('shardmw.resharder').main()
 
 
 def bench() -> None:
-    """``shardmw-bench``."""
+    """Run ``shardmw-bench``."""
     _run('shardmw.bench.cli', 'shardmw-bench', _TOOLS, 'tools')
 
 
 def saio() -> None:
-    """``shardmw-saio``."""
+    """Run ``shardmw-saio``."""
     _run('shardmw.saio.cli', 'shardmw-saio', _TOOLS, 'tools')
 
 
 def completion_help(name: str) -> str:
-    """Return how to have a shell complete the arguments of a command."""
+    """Return the help text on shell completion for a command."""
     variable = f'_{name.upper().replace("-", "_")}_COMPLETE'
     return (
         # After \\b, click keeps the lines as they are.

@@ -20,8 +20,8 @@ from shardmw.record import DEPTH_LIMIT, SHARD_COUNT_LIMIT, Sharding
 RATELIMIT_PREFIX = 'container_ratelimit_'
 LISTING_RATELIMIT_PREFIX = 'container_listing_ratelimit_'
 
-#: The options of [filter:shardmw]. Those with a container size in their name
-#: are told by their prefix.
+#: The options of [filter:shardmw]. Options with a container size in their name
+#: are recognized by their prefix.
 OPTION_NAMES = (
     'account_fanout_concurrency',
     'client_max_shards',
@@ -45,7 +45,7 @@ OPTION_NAMES = (
 )
 OPTION_PREFIXES = (RATELIMIT_PREFIX, LISTING_RATELIMIT_PREFIX)
 
-#: What Swift adds to the options of a section: the section's name.
+#: The key under which Swift adds the section's name to its options.
 SECTION_NAME = '__name__'
 
 #: Options that Swift reads from the section of any filter, for its logger.
@@ -62,7 +62,7 @@ SWIFT_OPTION_NAMES = (
 )
 SWIFT_OPTION_PREFIXES = ('log_statsd_', 'log_udp_', 'statsd_user_label_')
 
-#: How many shards a process reads at a time for each of ``max_fanouts``.
+#: How many shards a process may read at a time for each of ``max_fanouts``.
 READS_PER_FANOUT = 4
 
 #: How similar an option must be to a misspelt one to be suggested: 0 to 1.
@@ -71,10 +71,10 @@ SIMILARITY = 0.6
 #: How long Swift caches container info by default.
 INFO_SECONDS = 60
 
-#: How many seconds old the listings of a container may be at most.
+#: The largest ``listing_max_age`` that can be set, in seconds.
 MOST_LISTING_AGE = 3600
 
-#: The right side of a rule: a number of shards, and what else it names.
+#: The right side of a rule: the number of shards, then its other settings.
 _RULE_VALUES = re.compile(
     r'([0-9]+)(?:\s+depth\s+([0-9]+))?(?:\s+listing_max_age\s+([0-9]+))?'
 )
@@ -109,7 +109,7 @@ class ShardRule:
 
 @dataclass(frozen=True, slots=True)
 class SizedRates:
-    """Rates by container size, in the terms of Swift's ratelimit filter.
+    """Rates by container size, as Swift's ratelimit filter represents them.
 
     :param steps: sizes in objects and rates in requests a second, as
                   ``interpret_conf_limits`` returns them
@@ -146,10 +146,10 @@ class RateLimits:
     :param listings: listings a second
     :param max_sleep_time_seconds: a request that would have to wait longer is
                                    refused with 498
-    :param rate_buffer_seconds: for how long unused writes can be used later,
-                                as a burst
+    :param rate_buffer_seconds: for how long unused slots can be used later, as
+                                a burst
     :param log_sleep_time_seconds: waits longer than this are logged; 0: none
-    :param workers: worker processes of all proxies together
+    :param workers: the number of worker processes of all proxies together
     :param size_seconds: how old the known size of a container may be
     """
 
@@ -181,31 +181,34 @@ class Options:
     :param client_max_shards: the most shards that a client's header may ask
                               for, at most ``max_shards``; reseller admins may
                               ask for ``max_shards``
-    :param fanout_concurrency: concurrent requests for shards for one request
+    :param fanout_concurrency: concurrent requests to shards for one client
+                               request
     :param max_fanouts: how many requests that read many shards a process
                         serves at once
     :param account_fanout_concurrency: concurrent reads of shards for all
                                        requests to containers of one account
-    :param fanout_wait_seconds: a request that would have to wait longer for
-                                its turn is refused with 503
+    :param fanout_wait_seconds: a request that has waited this long for its
+                                turn is refused with 503
     :param idle_connections: how many connections to each container server stay
                              open after shards were read
-    :param stats_cache_seconds: how old the sums may be that rate limits and
-                                listings of some shards use
+    :param stats_cache_seconds: how old the sums may be that are used for rate
+                                limits and by listings that read only some
+                                shards
     :param head_cache_seconds: how old the sums may be that a HEAD of a
                                container shows, if no proxy has written to the
                                container since
-    :param metric_containers: for how many containers, the busiest ones, a
-                              process sends metrics of their own
+    :param metric_containers: for how many of the busiest containers a process
+                              sends metrics of their own
     :param listing_max_age: how many seconds old the listings of a container
                             may be if neither its owner nor a rule says so
-    :param listing_kept_megabytes: the most megabytes of pages of listings that
-                                   a process has put into memcached, or keeps
-                                   while memcached is away; 0: none are kept
+    :param listing_kept_megabytes: the most megabytes of listing pages that a
+                                   process has put into memcached, or keeps
+                                   itself while memcached is unavailable; 0: no
+                                   pages are kept
     :param rate_limits: the rates of containers
     :param account_ratelimit: container creations and deletions a second that
-                              Swift's ratelimit filter allows an account; 0
-                              without a limit
+                              Swift's ratelimit filter allows an account; 0 for
+                              no limit
     :param account_ratelimit_clock_accuracy: clock ticks a second of that
                                              filter's counters in memcached
     :param account_ratelimit_buffer_seconds: for how long that filter lets an
@@ -237,8 +240,8 @@ class Options:
     def account_max_fanouts(self) -> int:
         """Return how many of max_fanouts one account may have.
 
-        It is not more than the shards that the account may read at a time:
-        further requests would only wait, and use memory.
+        There are not more than the shards that the account may read at a time:
+        further requests would only wait and use memory.
         """
         return min(
             self.account_fanout_concurrency, max(1, self.max_fanouts // 4)
@@ -248,7 +251,7 @@ class Options:
     def max_reads(self) -> int:
         """Return how many shards a process may read at a time for listings.
 
-        Half of them are left to other accounts.
+        One account can use at most half of them.
         """
         return max(
             2 * self.account_fanout_concurrency,
@@ -267,7 +270,7 @@ class Options:
     def listing_max_age_of(self, account: str, container: str) -> int:
         """Return how many seconds old the listings of a container may be.
 
-        Its owner may have set something else.
+        The owner's setting, which has precedence, is not considered here.
         """
         rule = self._rule_for(account, container)
         if rule is None or rule.listing_max_age is None:

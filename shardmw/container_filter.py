@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Read several containers for one request: a filter that only reads.
 
-A listing of a sharded container reads a few rows of each shard. Most of what
-such a read costs is the HTTP request around it, and the opening of the
-database. With this filter of container servers, a proxy asks a server for
-several shards at once, their databases stay open for a moment, and a few rows
-that wait to be merged are listed while they wait::
+A listing of a sharded container reads a few rows of each shard. Most of the
+cost of such a read is its HTTP request and the opening of the database. With
+this filter in a container server, a proxy reads several shards with one
+request, their databases stay open for a moment, and a few pending rows can be
+listed without being merged first::
 
     [pipeline:main]
     pipeline = healthcheck recon shardmw-container container-server
@@ -13,14 +13,15 @@ that wait to be merged are listed while they wait::
     [filter:shardmw-container]
     use = egg:shardmw#shardmw_container
 
-Proxies find out by themselves which servers have it. It answers what a GET or
-a HEAD of a plain, present container answers; all else it leaves to a request
-for that container alone. It stands next to ``container-server``.
+Proxies find out by themselves which servers have the filter. It returns what a
+GET or HEAD of an existing, unsplit container would return. For any other
+container, the proxy has to send a separate request. The filter must be the
+last one before ``container-server``.
 
-Nothing here writes: databases are open read-only. Rows that have been listed
-while they wait are merged by Swift's own code some seconds after the answer,
-as it does it before each of its listings. What can be listed only when no rows
-wait is listed by Swift's own code.
+The filter's own code writes nothing: it opens databases read-only. Pending
+rows that it has listed are merged some seconds later by Swift's code, which
+otherwise merges them before each listing. Reads that need merged rows are left
+to Swift's code.
 """
 
 import json
@@ -56,24 +57,24 @@ from shardmw.listing.database import listed_rows, simple_text
 from shardmw.open_brokers import OpenBrokers, close
 from shardmw.waiting import ReadingBroker, Snapshot, WaitingRowsError
 
-#: How long Swift's code may wait for the lock of a database's rows, to merge
-#: them. If it takes longer, they are not merged. Swift waits a tenth of this,
-#: twice for a listing, which has one chance to lack a row; here each shard is
-#: another.
+#: How long Swift's code may wait for the lock of a database's pending rows. If
+#: it takes longer, they are not merged. Swift's server waits a tenth of this,
+#: twice for a listing. A listing of many shards has more locks to wait for,
+#: and lacks rows if it does not get one of them.
 PENDING_SECONDS = 1
 
-#: The largest size of a ``.pending`` file, in bytes, whose rows are listed
-#: while they wait, about 100 of short names.
+#: The largest ``.pending`` file, in bytes, whose rows are listed without a
+#: merge. That is about 100 rows with short names.
 MOST_WAITING_BYTES = 16384
 
-#: After this time, what has been found is sent before the next read. A proxy
-#: waits ``node_timeout`` for the first of it, and again for the rest.
+#: After this time, send what was found before the next read. A proxy waits
+#: ``node_timeout`` for the first part, and again for the rest.
 SEND_SECONDS = 0.1
 
-#: How eventlet is told not to wait for more to send.
+#: If this key is 0, eventlet sends each part at once.
 SEND_AT_ONCE_ENV = 'eventlet.minimum_write_chunk_size'
 
-#: More than the longest request that a proxy sends.
+#: The most bytes to read of a request's body. No proxy sends as many.
 MOST_BODY_BYTES = 2 * 1024 * 1024
 
 #: The device, the partition, the account and the container.
@@ -120,9 +121,9 @@ class ContainerFilter:
 
     @contextmanager
     def _swift_broker(self, *where: str) -> Iterator[ContainerBroker]:
-        """Have a new broker of Swift's during a block.
+        """Yield a new broker of Swift's, and close it after the block.
 
-        It merges the rows that wait before it reads, if it gets their lock.
+        It merges pending rows before it reads, if it gets their lock.
         """
         # The server's own method chooses the database's path.
         broker = self.app._get_container_broker(  # noqa: SLF001
@@ -134,7 +135,7 @@ class ContainerFilter:
             close(broker)
 
     def _merge(self, *where: str) -> None:
-        """Have Swift's code merge the rows that wait, if it gets the lock."""
+        """Merge pending rows by Swift's code, if it gets their lock."""
         with self._swift_broker(*where) as broker, suppress(FileNotFoundError):
             if os.path.getsize(broker.pending_file):
                 broker.get_info()
@@ -151,7 +152,7 @@ class ContainerFilter:
             )
 
     def _answer(self, reads: list[Read], req: Request) -> Response:
-        """Return what reads find: at once, or in parts if it takes long."""
+        """Return the response: whole, or in parts if reading takes long."""
         began = time.monotonic()
         devices = {read.device for read in reads}
         usable = {device for device in devices if self._is_usable(device)}
@@ -178,9 +179,9 @@ class ContainerFilter:
     def _next_found(self, rest: deque[Read], usable: set[str]) -> bytes:
         """Read containers for about SEND_SECONDS.
 
-        :param rest: what is left to read
-        :param usable: the devices that are there
-        :returns: what was found; nothing if nothing was left
+        :param rest: the reads that are left; those that are done are removed
+        :param usable: the devices that can be read
+        :returns: what was found; empty if no reads were left
         """
         began = time.monotonic()
         turn = Turn()
@@ -193,7 +194,7 @@ class ContainerFilter:
         return b''.join(found)
 
     def _is_usable(self, device: str) -> bool:
-        """Return True if a device is there, and mounted if it has to be."""
+        """Return True if a device exists, and is mounted if it has to be."""
         try:
             check_drive(self.app.root, device, self.app.mount_check)
         except ValueError:
@@ -201,9 +202,9 @@ class ContainerFilter:
         return True
 
     def _found(self, read: Read) -> Found | None:
-        """Return what a container server would answer.
+        """Return the figures and rows of a container.
 
-        :returns: None if that is more than figures and rows
+        :returns: None if the proxy has to send a request for it alone
         """
         try:
             return self._read(read)
@@ -228,16 +229,16 @@ class ContainerFilter:
             return self._read_waiting(where, read.method, params, most)
         except WaitingRowsError:
             self._merge(*where)
-            # If another process holds the lock, what earlier reads listed has
-            # to stay listed.
+            # If another process holds the lock, the rows are still pending.
+            # Rows that earlier reads have listed must stay listed.
             return self._read_waiting(where, read.method, params, None)
 
     def _read_waiting(
         self, where: Where, method: str, params: dict, most: int | None
     ) -> Found | None:
-        """Read a container with the rows that wait to be merged.
+        """Read a container with its pending rows.
 
-        :param most: as of :meth:`ReadingBroker.snapshot`
+        :param most: as for :meth:`ReadingBroker.snapshot`
         :raises WaitingRowsError: if they have to be merged first
         """
         rows: list[tuple] = []
@@ -249,8 +250,8 @@ class ContainerFilter:
                     return None
                 if method == 'GET':
                     rows = _rows(snapshot, params)
-            # It may open the database once more: not in a transaction, which
-            # another process may wait for.
+            # This may open the database once more, so do it after the
+            # transaction: another process may wait for its end.
             if broker.get_db_state() in (SHARDING, SHARDED):
                 return None
         if snapshot.rows_wait:
@@ -261,7 +262,7 @@ class ContainerFilter:
     def _read_merged(
         self, where: Where, method: str, params: dict
     ) -> Found | None:
-        """Read a container as Swift does, which merges the rows first."""
+        """Read a container by Swift's code, which merges its rows first."""
         with self._swift_broker(*where) as broker:
             info, is_deleted = broker.get_info_is_deleted()
             if is_deleted or info['db_state'] in (SHARDING, SHARDED):
@@ -282,7 +283,7 @@ class ContainerFilter:
 
 
 def _headers(info: dict) -> dict[str, str]:
-    """Return the headers of an answer that proxies look at.
+    """Return the headers of an answer that proxies use.
 
     :param info: the figures of the container
     """
@@ -305,7 +306,7 @@ def _params(query: str) -> dict:
 
 
 def _needs_swift(params: dict) -> bool:
-    """Tell whether a listing is one that only Swift's broker makes."""
+    """Return True if only Swift's broker can make a listing."""
     return 'path' in params or config_true_value(params.get('reverse'))
 
 
@@ -327,7 +328,7 @@ def _rows(snapshot: Snapshot, params: dict) -> list[tuple]:
 
 
 def _tombstones(broker: ContainerBroker, params: dict) -> bytes:
-    """Return the tombstones of a page of names, with their timestamps."""
+    """Return a page of tombstones in JSON: their names and timestamps."""
     rows = broker.get_objects(
         params['limit'], params.get('marker', ''), include_deleted=True
     )
@@ -338,7 +339,7 @@ def _tombstones(broker: ContainerBroker, params: dict) -> bytes:
 def _rows_of_swift(
     broker: ContainerBroker, params: dict, info: dict
 ) -> list[tuple]:
-    """Return the rows of a listing that only Swift's broker makes.
+    """Return the rows of a listing that Swift's broker makes.
 
     :param params: the parameters of the request
     :param info: the figures of the container

@@ -5,7 +5,7 @@ Swift's watcher takes an object for dark data if its container does not list
 it. The root of a sharded container lists nothing, so this watcher asks the
 shard before it logs, quarantines or deletes an object, and leaves objects
 alone while rows of their container have yet to be moved. It runs in
-object-auditors, with the options of Swift's.
+object-auditors and has the same options as Swift's watcher.
 """
 
 from collections.abc import Collection, Iterator
@@ -30,12 +30,12 @@ from shardmw.record import Layout, LayoutError, parse_record
 
 API_VERSION = 'v1'
 
-#: The folder of the rings, as Swift's watcher has it.
+#: The folder of the rings, the same as in Swift's watcher.
 SWIFT_DIR = '/etc/swift'
 
 
 class UnknownError(Exception):
-    """It cannot be told now whether an object is listed."""
+    """Whether an object is listed cannot be determined now."""
 
 
 class DarkDataWatcher(dark_data.DarkDataWatcher):
@@ -87,7 +87,7 @@ class DarkDataWatcher(dark_data.DarkDataWatcher):
             )
             if self._has_row(target.place_of(name), name):
                 return True
-        # A late row may have been moved to the root since Swift's watcher has
+        # A late row may have been moved to the root since Swift's watcher
         # looked there.
         return bool(dark_data.get_info_1(self.container_ring, path))
 
@@ -96,8 +96,8 @@ class DarkDataWatcher(dark_data.DarkDataWatcher):
     ) -> bool:
         """Return True if a shard of an earlier layout has rows.
 
-        They are listed when they have been moved. After the deletion of a
-        full container by a proxy without the filter, they are all of its rows.
+        Such rows are listed once they have been moved. If a proxy without the
+        filter has deleted a sharded container, all of its rows are such rows.
         """
         hidden = hidden_account(account)
         part, nodes = self.account_ring.get_nodes(hidden)
@@ -142,10 +142,11 @@ class DarkDataWatcher(dark_data.DarkDataWatcher):
 def _account_rows(
     node: dict, part: int, account: str, start: str, end: str
 ) -> Iterator[dict]:
-    """List what a server has of an account between two names.
+    """Yield the containers of an account between two names, from one server.
 
-    :raises ClientException: if it does not answer; a server that does not have
-                             the account lists nothing
+    A server without the account yields none.
+
+    :raises ClientException: if the server does not answer
     """
     marker = start
     while True:

@@ -58,7 +58,7 @@ BYPASS_ENV = 'shardmw.bypass'
 HEADS_ENV = 'shardmw.heads'
 ORDER_ENV = 'shardmw.s3_order'
 
-#: Where s3api notes the Swift path of its last request for a client's request.
+#: Where s3api stores the Swift path of its last request for a client.
 S3_PATH_ENV = 's3api.backend_path'
 
 #: The headers of a sharded container that HeadBucket shows.
@@ -73,7 +73,7 @@ BUCKET_HEADERS = (
 
 S3_UNORDERED = 'allow-unordered'
 
-#: Parameters of GETs for which s3api lists a container, besides ListObjects.
+#: Parameters of the other GETs for which s3api lists a container.
 OTHER_S3_LISTINGS = frozenset({'uploads', 'uploadId', 'versions'})
 
 #: The listing that passes through the other filters.
@@ -228,7 +228,7 @@ def _may_be_listing(env: dict) -> bool:
 
 def _wants_json(env: dict) -> bool:
     try:
-        # get_listing_content_type may change the request that it is given
+        # get_listing_content_type may change the request
         return get_listing_content_type(Request(dict(env))) == JSON
     except HTTPException:
         return False

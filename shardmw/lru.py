@@ -7,24 +7,24 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-#: The most characters of what a client sends that are kept as a key. Requests
-#: can name accounts and containers that are longer than any that exist.
+#: The longest text from a client, in characters, that is kept as a key. Names
+#: of accounts and containers in requests can be longer than any that exist.
 LONGEST_KEY = 512
 
 
 def is_short(*texts: str | None) -> bool:
-    """Return True if texts of a client may be kept as a key."""
+    """Return True if texts from a client may be kept as a key."""
     return sum(map(len, filter(None, texts))) <= LONGEST_KEY
 
 
 class LRU:
-    """Keep the entries that were set last and drop the others.
+    """A dictionary that keeps the entries that were set last.
 
     The entries are in two dictionaries. When the younger one is full or old,
     it becomes the older one, whose entries are dropped.
 
-    :param count: how many entries to keep at least; twice as many at most
-    :param seconds: how long to keep them at least
+    :param count: the fewest entries to keep; at most twice as many are kept
+    :param seconds: the shortest time to keep them
     :param clock: returns seconds that never go back
     """
 
@@ -66,7 +66,7 @@ class LRU:
         yield from self._young
 
     def get(self, key, default=None):
-        """Return the value of a key, which this does not keep any longer."""
+        """Return the value of a key, without making it stay longer."""
         if key in self._young:
             return self._young[key]
         return self._old.get(key, default)
@@ -77,7 +77,7 @@ class LRU:
 
 
 class SizedLRU:
-    """Keep the entries that were set last, up to a number of bytes.
+    """A store of the entries that were set last, up to a number of bytes.
 
     :param owner_bytes: the most bytes of the entries of one owner
     :param most_bytes: the most bytes of all entries
@@ -86,14 +86,14 @@ class SizedLRU:
     def __init__(self, owner_bytes: int, most_bytes: int) -> None:
         self.owner_bytes = owner_bytes
         self.most_bytes = most_bytes
-        # The sizes and values of each owner's entries. What was set last, and
-        # the owner that it belongs to, are at the end.
+        # The sizes and values of each owner's entries. The entry that was set
+        # last, and its owner, are at the end.
         self._owners: dict[str, dict[str, tuple[int, object]]] = {}
         self._sizes: Counter[str] = Counter()
         self._total = 0
 
     def get(self, owner: str, key: str):
-        """Return the value of a key, None if this has none."""
+        """Return the value of a key, None if there is none."""
         _, value = self._owners.get(owner, {}).get(key, (0, None))
         return value
 
@@ -101,7 +101,7 @@ class SizedLRU:
         """Set a value.
 
         :param size: its size in bytes
-        :returns: the entries that were dropped, maybe this one, by their keys
+        :returns: the dropped entries by key, maybe including this one
         """
         if key in self._owners.get(owner, {}):
             self._drop(owner, key)
@@ -131,9 +131,9 @@ class SizedLRU:
 
 
 def cached_if_short(count: int) -> Callable:
-    """Return a decorator that keeps results for short texts.
+    """Return a decorator that caches results for short texts.
 
-    :param count: how many results to keep
+    :param count: how many results to cache
     """
 
     def decorate(function: Callable) -> Callable:

@@ -11,12 +11,12 @@ With Swift's labelled metrics it is sent with labels instead::
     shardmw_object_requests:1|c|#method:PUT
 
 ``doc/metrics.md`` describes all of them. Dashboards and alarms depend on the
-names, so they do not change.
+names, so names must not change.
 
 Some metrics are about one container. A process sends them for a bounded number
 of containers: those that had the most requests in the minute before, and as
-many others as there is room for. ``log_statsd_*`` and ``statsd_*`` options are
-Swift's.
+many others as there is room for. The ``log_statsd_*`` and ``statsd_*`` options
+are Swift's.
 """
 
 import heapq
@@ -35,7 +35,7 @@ from swift.common.statsd_client import (
 
 from shardmw.lru import LRU
 
-#: The kinds of metrics, as statsd has them.
+#: The kinds of metrics, as statsd names them.
 COUNTER, TIMER, GAUGE = 'c', 'ms', 'g'
 
 DOTTED_PREFIX = 'shardmw'
@@ -44,7 +44,7 @@ MILLISECONDS = 1000
 #: How often a process decides anew which containers are the busiest.
 PERIOD_SECONDS = 60
 
-#: How many containers a process counts the requests of.
+#: The most containers for which a process counts requests.
 COUNTED = 10_000
 
 #: The option without which Swift sends no metrics.
@@ -148,21 +148,21 @@ SKEW = Metric('shardmw_top_skew', 'top.skew.{account}.{container}', GAUGE)
 #: Values of the label ``kind`` of ADOPTED.
 STRAY, LATE = 'stray', 'late'
 
-#: Values of the label ``kind`` of what waits for a rate, or is refused.
+#: Values of the label ``kind`` of requests that are delayed or refused.
 WRITE_KIND, LISTING_KIND = 'write', 'listing'
 
 #: Values of the label ``cause``: the record of the layout cannot be read, the
-#: request got no turn, a shard did not answer, or anything else did not.
+#: request got no turn, a shard did not answer, or anything else failed.
 RECORD, TURN, SHARD, OTHER = 'record', 'turn', 'shard', 'other'
 
 
 class Busiest:
-    """Tells which containers are the busiest ones of a process.
+    """The busiest containers of a process.
 
     These are the ones with the most requests in the last period. If they are
-    fewer than the bound, the next containers that are asked for join them.
+    fewer than `most`, the next containers with a request are added.
 
-    :param most: how many containers there may be
+    :param most: the most containers to choose
     :param clock: returns seconds that never go back
     """
 
@@ -192,9 +192,9 @@ class Busiest:
 
 
 class Metrics:
-    """Sends metrics.
+    """Sends metrics to statsd.
 
-    An error in sending a metric is logged, and fails no request.
+    An error is logged and fails no request.
 
     :param send: sends a metric with its value and its labels; None sends none
     :param containers: for how many containers metrics of their own are sent
@@ -238,7 +238,7 @@ class Metrics:
         value: float = 1,
         **labels: str,
     ) -> None:
-        """Send a metric of a container if that is one of the busiest."""
+        """Send a metric of a container if it is one of the busiest."""
         if not (self.is_on and self.containers):
             return
         if self._busiest.has(account, container):
@@ -254,8 +254,8 @@ SILENT = Metrics(None)
 def container_labels(account: str, container: str) -> dict[str, str]:
     """Return the labels of a container's metrics.
 
-    They are quoted as in a URL, and dots are, too: a dot ends a component of a
-    dotted name.
+    Names are quoted as in a URL. Dots are quoted, too, because a dot ends a
+    component of a dotted name.
     """
     return {
         'account': _quoted(account),
@@ -268,7 +268,7 @@ def _quoted(name: str) -> str:
 
 
 def open_metrics(conf: Mapping, logger, containers: int) -> Metrics:
-    """Return what sends the metrics of a process, by Swift's options.
+    """Return the sender of a process's metrics, by Swift's options.
 
     :param conf: a section of a configuration, with ``[DEFAULT]``
     :param containers: for how many containers metrics of their own are sent
@@ -292,7 +292,7 @@ def open_metrics(conf: Mapping, logger, containers: int) -> Metrics:
 def _sender(
     conf: Mapping, logger
 ) -> Callable[[Metric, float, Mapping[str, str]], None]:
-    """Return what sends a metric with its value and its labels."""
+    """Return a function that sends a metric with its value and labels."""
     labelled = get_labeled_statsd_client(conf, logger)
     dotted = get_statsd_client(conf, DOTTED_PREFIX, logger)
 

@@ -3,16 +3,16 @@
 
 A container's listing is one SQLite database, which takes a limited number of
 writes a second. The rows of a *sharded* container are in N hidden *backing*
-containers, which a hash of each object's name selects. The objects are where
-Swift puts the objects of any container.
+containers: a hash of each object's name selects one. The objects are stored
+like those of any container.
 
 What a client sends and gets
 ----------------------------
 
 ``X-Container-Shard-Count: 32`` on the PUT that creates a container shards it.
 With ``X-Container-Shard-Depth: 1`` in addition, the first component of a name
-selects its shard instead of the whole name: a listing of a directory then asks
-one shard, and all writes into the directory go to that shard. GET and HEAD of
+selects its shard instead of the whole name: a listing of a directory then
+reads one shard, and all writes into the directory go to it. GET and HEAD of
 the container show both headers. All other requests are the same as for a plain
 container: objects, listings, metadata, ACLs, quotas, large objects, symlinks,
 versions, S3, static web sites.
@@ -20,36 +20,36 @@ versions, S3, static web sites.
 ====================================================  ======================
 a shard count that is not a number from 1 to          400, nothing created
 ``client_max_shards``
-a depth that is not a number from 0 to 16, or one     400, nothing created
-for a new container that gets no count
-another count or depth than a container has           409, nothing changed
+a depth that is not a number from 0 to 16, or any     400, nothing created
+depth for a new container that gets no shards
+a count or depth other than the container's           409, nothing changed
 a shard count or depth with the PUT or POST of an     400
 object
 ====================================================  ======================
 
 ``GET container?allow_unordered=true`` lists a sharded container shard after
 shard (:mod:`shardmw.listing.unordered`): each page reads one or two shards, or
-as many as it takes to fill it, and the last name of a page is the next one's
-marker, as usual. ``delimiter``, ``path`` and ``reverse`` need an order, so
-they are refused with 400. A list of versions (``?versions``) keeps its order.
-The figures in the headers may be ``stats_cache_seconds`` old. Clients of S3
-ask with ``allow-unordered=true`` (:mod:`shardmw.listing_bypass`). The
-owner of a container can make this the default of its listings:
+as many as it takes to fill it, and the last name of a page is the marker of
+the next one, as usual. ``delimiter``, ``path`` and ``reverse`` need an order,
+so they are refused with 400. A list of versions (``?versions``) keeps its
+order. The figures in the headers may be ``stats_cache_seconds`` old. S3
+clients send ``allow-unordered=true`` (:mod:`shardmw.listing_bypass`). The
+owner of a container can make this the default of its listings with
 ``X-Container-Unordered-Listings`` (:mod:`shardmw.listing.container_order`).
 
 With ``X-Container-Listing-Max-Age: 30``, the listings of the container may be
 up to 30 seconds old (:mod:`shardmw.listing.max_age`). Pages are then kept and
-read ahead, and a request for a kept page costs one read, that of the root.
+read ahead, and a request for a kept page reads only the root.
 
-``GET /info`` has ``shardmw`` with what a client may ask for: the default and
-the largest shard count and depth, ``unordered_listings``, the default of
+``GET /info`` shows, under ``shardmw``, what a client may ask for: the default
+and the largest shard count and depth, ``unordered_listings``, the default of
 ``listing_max_age``, and the rates.
 
 What an operator sets
 ---------------------
 
-The filter is the last one before the proxy app. Otherwise the proxy does not
-start::
+The filter must be the last one before the proxy app, except for proxy-logging.
+Otherwise the proxy does not start::
 
     ... slo dlo versioned_writes symlink keymaster encryption shardmw
     proxy-logging proxy-server
@@ -62,7 +62,7 @@ container-sync need it in the pipeline of their internal client, too. A second
 filter, :mod:`shardmw.listing_bypass`, makes large listings faster, shows the
 counts of sharded buckets to S3 clients, and lets them list in any order.
 
-The options are in :mod:`shardmw.config`, and with their defaults and units in
+The options are in :mod:`shardmw.config`, their defaults and units in
 ``etc/proxy-server.conf-sample``. All proxies must share their memcached, and
 all must have the filter before the first sharded container is created.
 
@@ -73,32 +73,32 @@ Container sync
 The backing containers have both, so Swift's daemon reads their rows
 (:mod:`shardmw.layout.syncing`). It reads the objects of these rows through its
 internal client, in which this filter replaces the path in the hidden account
-by that of the object. For clients the hidden account does not exist.
+by that of the object. For clients, the hidden account does not exist.
 
 Where rows are
 --------------
 
-The *root*, the Swift container of the client's name, has the metadata, the
-ACLs and the layout record (:mod:`shardmw.record`). The row of an object ``o``
-of container ``C`` in account ``A`` is in container ``C.<id>.<i>`` of the
-hidden account ``.shards_shardmw_A``; ``i`` is
-:func:`shardmw.placement.shard_of` its name, with the count and depth of the
-layout. The proxy app tells the object servers where to send a row: the filter
-makes it believe that Swift's own sharder has split the container
+The *root* is the Swift container with the name that clients use. It has the
+metadata, the ACLs and the layout record (:mod:`shardmw.record`). The row of an
+object ``o`` of container ``C`` in account ``A`` is in container ``C.<id>.<i>``
+of the hidden account ``.shards_shardmw_A``. :func:`shardmw.placement.shard_of`
+computes ``i`` from the name, and the count and depth of the layout. The proxy
+app tells the object servers where to send a row: the filter makes it believe
+that Swift's own sharder has split the container
 (:mod:`shardmw.backend.infocache`). Rows in other places wait for
 ``shardmw-resharder`` (:mod:`shardmw.layout.late_rows`): the filter moves none.
 
-The container of old versions, and that of the parts of S3 uploads
-(``bucket+segments``), are sharded like the container that they belong to.
+The containers of old versions and of the parts of S3 uploads
+(``bucket+segments``) are sharded like the container that they belong to.
 
 The packages
 ------------
 
 ``controllers`` handle one kind of request each. They use ``ratelimit``,
 ``quotas``, ``listing`` and ``layout``; these use ``stats``; all use
-``backend``, the seam to Swift, and ``metrics``, which defines the metrics that
-they send to statsd. ``placement``, ``paths``, ``record`` and ``lru`` are pure.
-Dependencies point in that order only.
+``backend``, the interface to Swift, and ``metrics``, which defines the metrics
+that they send to statsd. ``placement``, ``paths``, ``record`` and ``lru`` are
+pure. Dependencies point in that order only.
 """
 
 import math
@@ -146,7 +146,7 @@ from shardmw.stats.sums import SummedStats
 
 MEGABYTE = 1_000_000
 
-#: The requests of Swift's daemons for objects that backing containers list.
+#: The methods with which Swift's daemons read objects of backing containers.
 READS = ('GET', 'HEAD')
 
 
@@ -228,7 +228,7 @@ class ShardMiddleware:
 
     @property
     def _pipeline_final_app(self) -> Callable:
-        """Return the proxy app, as Swift's loader has told it."""
+        """Return the proxy app, which Swift's loader has set."""
         return self._final_app
 
     @_pipeline_final_app.setter
@@ -247,7 +247,8 @@ class ShardMiddleware:
     def __call__(self, env: dict, start_response: Callable):
         """WSGI entry point."""
         if self._info_app and not self._is_installed:
-            # The loader has set the attributes of the apps on the right since.
+            # By now, the loader has set the attributes of the apps on the
+            # right.
             install(self._pipeline, self._info_app)
             self._is_installed = True
         if self._is_object_read(env):
@@ -263,8 +264,8 @@ class ShardMiddleware:
             return False
         if parts[2].startswith(HIDDEN_PREFIX):
             return False
-        # X-Versions-Location reads what an upload is about to replace. The
-        # upload is counted before anything is copied.
+        # X-Versions-Location reads what an upload is about to replace. This
+        # read counts as the upload, before anything is copied.
         return env.get('swift.source') != VERSIONED_WRITES_SOURCE
 
     def _controlled(self, env: dict) -> Callable:
@@ -295,10 +296,11 @@ class ShardMiddleware:
         return self._accounts(req, path)
 
     def _hidden(self, req: Request, path: Path) -> Callable:
-        """Return what answers an internal client for a hidden account.
+        """Return the WSGI application for a hidden account's requests.
 
-        Swift's sharder reads the backing containers that it has split, and
-        container-sync reads the objects that they list.
+        They come from internal clients: Swift's sharder reads the backing
+        containers that it has split, and container-sync reads the objects that
+        they list.
         """
         if not path.name or req.method not in READS:
             return self.app
@@ -315,12 +317,12 @@ class ShardMiddleware:
 
 
 def _is_utf8(path: str) -> bool:
-    """Return True if Swift takes a path, a WSGI string, for text."""
+    """Return True if Swift accepts a path, a WSGI string, as UTF-8."""
     return path.isascii() or check_utf8(wsgi_to_str(path), internal=True)
 
 
 def filter_factory(global_conf: dict, **local_conf: str) -> Callable:
-    """Return what makes the filter, for PasteDeploy."""
+    """Return the filter's constructor, for PasteDeploy."""
     conf = {**global_conf, **local_conf}
     check_option_names(local_conf)
     options = check_pipeline(conf, parse_options(conf))

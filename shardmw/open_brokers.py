@@ -2,12 +2,12 @@
 """Container databases that stay open from one read to the next.
 
 Opening a database and reading its schema takes longer than reading a few of
-its rows. A client that lists page by page has the same databases read again
-and again, so they stay open for a moment. That must change nothing for others:
+its rows. When a client lists page by page, the same databases are read again
+and again, so they stay open for a moment. Other processes must not notice:
 
-- An open database is used only as long as the same file is still in its place,
-  and no other database of the container beside it, as while Swift's sharder is
-  at work. Swift's replicator may rename another file over it.
+- An open database is used only while its folder has the same database files:
+  Swift's replicator may rename another file over it, and Swift's sharder puts
+  another database beside it.
 - It holds no lock between reads.
 - It is soon closed: an open file keeps its device from being unmounted and,
   when it is removed, its space from being freed.
@@ -25,26 +25,25 @@ from swift.container.backend import UNSHARDED, ContainerBroker
 
 from shardmw.backend.concurrency import sleep, spawn
 
-#: How long a database that is not used stays open, or up to twice as long.
+#: How long an unused database stays open at least; at most twice as long.
 IDLE_SECONDS = 5
 
 #: How many databases a process keeps open.
 MOST_OPEN = 256
 
-#: If so many are open, a new one takes the place of the oldest one that has
-#: not been used for so long. Databases are read in turns, so one that was used
-#: just now is soon read again.
+#: If that many are open, a new one replaces the least recently used one if
+#: that has not been used for this time. Databases are read in turns, so one
+#: that was used just now is soon read again.
 TURN_SECONDS = 1
 
-#: How much of a database an open connection may have in memory, in KiB.
+#: How much of a database an open connection may keep in memory, in KiB.
 CACHE_KIB = 256
 
 
 class _Open(NamedTuple):
     """A broker that has been used.
 
-    :param files: the databases of its container, as of :func:`_files`, before
-                  it was opened
+    :param files: what :func:`_files` returned before the database was opened
     :param connection: to the database; None before it was used
     :param used: when it was used last, by the monotonic clock
     """
@@ -72,9 +71,9 @@ class OpenBrokers:
 
     @contextmanager
     def broker(self, *where: str) -> Iterator[ContainerBroker]:
-        """Have a container's broker during a block.
+        """Yield a container's broker for the block.
 
-        Another green thread that wants the same one meanwhile gets its own.
+        Another green thread that needs it meanwhile gets a broker of its own.
 
         :param where: the device, the partition, the account and the container
         """
@@ -95,7 +94,7 @@ class OpenBrokers:
     def _keep(self, where: tuple, found: _Open) -> None:
         broker = found.broker
         if not broker.conn or broker.conn is not found.connection:
-            # It is new, or it has opened its database anew.
+            # The broker is new, or it has reopened its database.
             if not self._is_lasting(found):
                 close(broker)
                 return
@@ -113,7 +112,7 @@ class OpenBrokers:
             spawn(self._close_idle)
 
     def _is_lasting(self, found: _Open) -> bool:
-        """Return True if a database that is new or opened anew can stay."""
+        """Return True if a newly opened database can stay open."""
         broker = found.broker
         return (
             self._has_room()
@@ -130,7 +129,7 @@ class OpenBrokers:
         )
 
     def _close_idle(self) -> None:
-        """Close what has not been used for a while, until nothing is open."""
+        """Close databases that are not used any more, until none is open."""
         try:
             while self._open:
                 sleep(IDLE_SECONDS)
@@ -161,6 +160,6 @@ def _files(broker: ContainerBroker) -> dict[str, tuple[int, int]]:
 
 def close(broker: ContainerBroker) -> None:
     """Close a broker's database, if it is open."""
-    # Brokers do it themselves from Swift 2.38 on.
+    # From Swift 2.38 on, brokers do this themselves.
     if broker.conn:
         broker.conn.close()

@@ -59,7 +59,7 @@ class Filter(NamedTuple):
 
 
 class Pipeline(NamedTuple):
-    """A pipeline as its file has it, before Swift adds filters.
+    """A pipeline as in its file, before Swift adds filters.
 
     :param filters: its filters, from left to right
     :param app_name: the name of its last element, the proxy app
@@ -88,7 +88,7 @@ class Pipeline(NamedTuple):
 
 
 class AccountRatelimit(NamedTuple):
-    """The rate of an account, as Swift's ratelimit filter has it.
+    """The rate of an account, as set in Swift's ratelimit filter.
 
     :param rate: creations and deletions of containers a second; 0: no limit
     :param clock_accuracy: clock ticks a second of the counters in memcached
@@ -336,10 +336,10 @@ def _listings_advice(filters: list[Filter], name: str, kind: str) -> str:
 
 
 def _number(text: str, default: float) -> float:
-    """Return a number of another filter's, or a default.
+    """Return the number in an option of another filter, or a default.
 
-    A text that is not a finite number gives the default: the filter that it
-    belongs to refuses it.
+    Return the default for a text that is not a finite number: the other filter
+    refuses it.
     """
     try:
         value = float(text or default)

@@ -25,11 +25,11 @@ def take_setting(
 ) -> Response | None:
     """Replace the header of a setting by the sysmeta to store.
 
-    An empty value, and any value of the header that removes it, removes the
-    setting.
+    An empty value removes the setting, and so does the ``X-Remove-`` header
+    with any value.
 
     :param req: an authorized request to a container
-    :param header: of the setting, ``X-Container-...``
+    :param header: the header of the setting, ``X-Container-...``
     :param sysmeta: the header under which Swift stores it
     :param stored: returns what to store for a text that is not empty; raises
                    ValueError if it is invalid

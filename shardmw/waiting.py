@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read a container's database without merging the rows that wait.
+"""Read a container's database without merging its pending rows.
 
-A container server appends new rows to the file ``.pending`` beside a database,
-which saves a transaction for each of them. Swift merges them whenever a
-container is read. It then waits for who else writes into the database, and for
-the disk, and uploads wait for it, because it holds the file's lock. A listing
-of a sharded container reads all shards, and as a rule finds some rows in each.
+A container server appends new rows to the ``.pending`` file beside a database,
+which saves a transaction for each of them. Swift merges these pending rows
+whenever a container is read. The merge waits for other writers of the database
+and for the disk, and uploads wait for the merge, because it holds the file's
+lock. A listing of a sharded container reads all shards, and usually finds
+pending rows in each.
 
-So a reader here takes the rows from the file, and reads the database as it
-will be when they have been merged. It takes no lock, and it writes nothing:
-SQLite has opened the database read-only. Swift merges the rows, as before:
-when it reads the container itself, and for :mod:`shardmw.background_merges`.
+So the reader here takes the rows from the file and computes what the database
+will have after the merge. It does not lock the file, and it writes nothing:
+SQLite has opened the database read-only. Swift still merges the rows when it
+reads the container itself, and for :mod:`shardmw.background_merges`.
 """
 
 import io
@@ -29,7 +30,7 @@ from swift.container.backend import (
     update_new_item_from_existing,
 )
 
-#: How many names a statement has at most. SQLite takes as few as 999 values.
+#: The most names in one statement. SQLite may accept no more than 999 values.
 NAMES_A_STATEMENT = 100
 
 _LISTED = ('name', 'created_at', 'size', 'content_type', 'etag')
@@ -41,18 +42,18 @@ _FORMER = (
 
 
 class WaitingRowsError(Exception):
-    """Rows wait that Swift has to merge before a database is read."""
+    """Swift has to merge pending rows before a database is read."""
 
 
 class Snapshot(NamedTuple):
-    """A container as it will be when the rows that wait have been merged.
+    """A container as it will be after its pending rows were merged.
 
     :param connection: to its database, in a transaction
-    :param info: its figures, as of ``get_info``, but for ``db_state``
+    :param info: its figures, as in ``get_info``, without ``db_state``
     :param is_deleted: True if a client has deleted it
-    :param rows_wait: True if rows wait
+    :param rows_wait: True if there are pending rows
     :param waiting: the rows that a listing has to add to those of the
-                    database, as of
+                    database, as for
                     :func:`shardmw.listing.database.listed_rows`
     """
 
@@ -64,27 +65,27 @@ class Snapshot(NamedTuple):
 
 
 class ReadingBroker(ContainerBroker):
-    """A broker that only reads, and whose snapshots include waiting rows.
+    """A broker that only reads, and whose snapshots include pending rows.
 
-    It may be used again and again. Then it reads the database's own figures,
-    and takes rows apart, only when they are new.
+    Snapshots after the first one read figures and parse rows only if these are
+    new.
 
     :param db_file: the path of the database
-    :param options: as of Swift's broker
+    :param options: as for Swift's broker
     """
 
     def __init__(self, db_file: str, **options) -> None:
         super().__init__(db_file, skip_commits=True, **options)
         self._text = b''
         self._rows: Sequence[dict] = ()
-        # Of the database, when its figures were read.
+        # The version of the database when its figures were read.
         self._version: tuple | None = None
         self._figures: dict = {}
         self._changes = _Changes(0)
 
     @contextmanager
     def get(self) -> Iterator[sqlite3.Connection]:
-        """Have a connection that can only read, during a block."""
+        """Yield a connection that can only read."""
         if not self.conn:
             self.conn = _read_only(self.db_file, self.timeout)
         with super().get() as connection:
@@ -100,12 +101,13 @@ class ReadingBroker(ContainerBroker):
 
     @contextmanager
     def snapshot(self, most: int | None) -> Iterator[Snapshot]:
-        """Have the container as it will be, of one moment, during a block.
+        """Yield a consistent snapshot of the container.
 
         :param most: the largest size of the ``.pending`` file, in bytes; None
-                     for any size, and to leave out rows that make no sense
-        :raises WaitingRowsError: if the file is larger, or has others than
-                                  uploads and deletions
+                     for any size. If a row cannot be parsed then, the rows
+                     since the last snapshot are left out
+        :raises WaitingRowsError: if the file is larger, or has rows that are
+                                  neither uploads nor deletions
         """
         try:
             self._read_file(most)
@@ -115,9 +117,9 @@ class ReadingBroker(ContainerBroker):
         with self.get() as connection:
             cursor = connection.cursor(sqlite3.Cursor)
             cursor.execute('BEGIN')
-            # The number differs after another connection has committed. This
-            # is the only query that may have to wait for a lock. Swift's
-            # cursors prepare for it, which takes longer than the query.
+            # The number changes when another connection commits. Only this
+            # query may have to wait for a lock. Swift's cursors can wait for
+            # it, but their preparation takes longer than the query.
             query = 'PRAGMA data_version'
             try:
                 ((number,),) = cursor.execute(query)
@@ -158,8 +160,8 @@ class ReadingBroker(ContainerBroker):
 class _Changes:
     """Computes what rows will change in a database when they are merged.
 
-    :param policy: the index of the storage policy whose rows are meant
-    :ivar listed: the rows that will be new, as of
+    :param policy: the index of the storage policy whose rows count
+    :ivar listed: the rows that will be new, as `waiting` of
                   :func:`shardmw.listing.database.listed_rows`
     :ivar objects: by how much the number of objects will change
     :ivar bytes: the same for the sum of their sizes
@@ -170,7 +172,7 @@ class _Changes:
         self.objects = self.bytes = 0
         self._policy = policy
         self._taken = 0
-        # What the database has of each name, one row as a rule.
+        # The rows of each name in the database, usually one.
         self._former: dict[str, list[dict]] = {}
         self._newer: dict[str, dict] = {}
 
@@ -179,11 +181,11 @@ class _Changes:
 
         See ``ContainerBroker.merge_items``.
 
-        :param rows: those that were added before, and more
+        :param rows: the rows that were added before, and further ones
         :param cursor: of the database
         """
         new = [
-            # Its times become those that the database will have.
+            # A copy, whose times will become those of the database.
             dict(row)
             for row in rows[self._taken :]
             if row['storage_policy_index'] == self._policy
@@ -216,7 +218,7 @@ class _Changes:
             )
 
     def _count(self, row: dict, sign: int) -> None:
-        # As the triggers of Swift's tables do.
+        # Like the triggers of Swift's tables.
         self.objects += sign * (1 - row['deleted'])
         self.bytes += sign * row['size']
 
@@ -224,11 +226,11 @@ class _Changes:
 def _rows(broker: ContainerBroker, text: bytes) -> list[dict]:
     """Return the rows in a part of a broker's ``.pending`` file.
 
-    :raises WaitingRowsError: if there are others than uploads and deletions
+    :raises WaitingRowsError: if one is neither an upload nor a deletion
     """
     rows: list[dict] = []
     for entry in filter(None, text.split(b':')):
-        # Another process may just be adding the last one.
+        # Another process may be writing the last row just now.
         try:
             values = _Unpickler(
                 io.BytesIO(b64decode(entry)), encoding='utf8'
@@ -240,22 +242,22 @@ def _rows(broker: ContainerBroker, text: bytes) -> list[dict]:
 
 
 class _Unpickler(pickle.Unpickler):
-    """Reads what consists of texts and numbers only."""
+    """An unpickler of texts and numbers only."""
 
     def find_class(self, module: str, name: str):
-        """Refuse all else."""
+        """Refuse any class or function."""
         raise pickle.UnpicklingError(f'{module}.{name} in a row')
 
 
 def _read_only(path: str, timeout: float) -> sqlite3.Connection:
     """Open a database so that SQLite and the system refuse to write into it.
 
-    It waits for locks as Swift's own connections do, up to a timeout in
+    Like Swift's own connections, it waits for locks, up to a timeout in
     seconds.
 
-    :raises sqlite3.OperationalError: if there is none
+    :raises sqlite3.OperationalError: if there is no database
     """
-    # After two slashes, the name of a host would follow.
+    # SQLite takes what follows two slashes for the name of a host.
     quoted = quote(re.sub('^/+', '/', path))
     connection = sqlite3.connect(
         f'file:{quoted}?mode=ro',

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The seam to Swift.
+"""The interface to Swift.
 
-Code that depends on Swift's less public parts is in this package only: the
+Most code that depends on Swift's less public parts is in this package: the
 keys of the info cache, requests to container servers, memcached and green
 threads.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers to requests of the filter, and answers that it gives."""
+"""Answers to requests of the filter, and its own error responses."""
 
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
@@ -28,7 +28,7 @@ from shardmw.metrics import (
 from shardmw.paths import Path
 from shardmw.record import LayoutError
 
-#: The Retry-After of a request that got no turn.
+#: The Retry-After of a 503 for a request that got no turn.
 RETRY_SECONDS = 1
 
 #: The states of a container that Swift's own sharder has split.
@@ -38,7 +38,7 @@ SPLIT_STATES = ('sharding', 'sharded')
 class Answer(NamedTuple):
     """A response to a request of the filter.
 
-    :param shard: the shard that was asked, None for anything else
+    :param shard: the index of the shard that answered, None for anything else
     :param status_line: such as ``'200 OK'``
     :param body: the parts of the body
     """
@@ -88,7 +88,7 @@ class Answer(NamedTuple):
 
 
 class Verbatim:
-    """A WSGI application that gives an answer to the client as it is."""
+    """A WSGI application that returns an answer to the client unchanged."""
 
     def __init__(self, answer: Answer) -> None:
         self.answer = answer

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A batch: reads of several containers in one request to a server. Pure.
 
-The request has the method :data:`METHOD`, which container servers of Swift
-answer with 405. Its body is a JSON list of :class:`Read`. The answer has two
-lines for each, in their order: the headers as a JSON object, and the listing
-as Swift writes it, empty for a HEAD. The headers are ``null`` if the server
-leaves the read to a request of its own.
+The request has the method :data:`METHOD`, which container servers without the
+filter answer with 405. Its body is a JSON list of :class:`Read`. The answer
+has two lines for each read, in the same order: the headers as a JSON object,
+and the listing as Swift writes it, empty for a HEAD. The headers are ``null``
+if the proxy has to send a separate request for the read.
 """
 
 from collections import defaultdict
@@ -17,11 +17,11 @@ import orjson
 
 METHOD = 'REPORT'
 
-#: The method of a :class:`Read` of the tombstones in a database. Their listing
-#: has a name and a timestamp for each, in the order of their names.
+#: The method of a :class:`Read` of the tombstones in a database. The listing
+#: has the name and the timestamp of each, in the order of the names.
 TOMBSTONES = 'TOMBSTONES'
 
-#: How many reads a request has at most.
+#: The most reads in a request.
 MOST_READS = 128
 
 #: The IP and the port of a server.
@@ -63,8 +63,8 @@ class Read(NamedTuple):
 class Found(NamedTuple):
     """The figures of one container, and the rows of its listing.
 
-    :param headers: those of an answer that proxies look at: the figures, and
-                    when the container was created
+    :param headers: the headers that proxies use: the figures, and the time of
+                    the container's creation
     :param body: the listing in JSON, empty for a HEAD
     """
 
@@ -75,13 +75,13 @@ class Found(NamedTuple):
 def grouped(
     places: Mapping[int, Mapping[Address, Place]], size: int
 ) -> list[list[Place]]:
-    """Group shards by servers that have many of them.
+    """Group shards by server, servers with the most shards first.
 
     Servers that have equally many take turns.
 
-    :param places: by shard and by the address of the server
-    :param size: how many shards to read of a server together at most
-    :returns: the shards to read together. A shard without a place is in a
+    :param places: the places by shard and by the address of the server
+    :param size: the most shards to read together
+    :returns: the groups to read together. A shard without a place is in a
               group of its own, with no node
     """
     rest: dict[Address, dict[int, Place]] = defaultdict(dict)
@@ -92,8 +92,8 @@ def grouped(
     alone = [
         [Place(shard)] for shard, of_shard in places.items() if not of_shard
     ]
-    # The best server comes first. As others take shards of a server, its rank
-    # is looked at again when its turn comes.
+    # The server with the most shards comes first. Its shards may be in groups
+    # of other servers by then, so its rank is computed again.
     ranked = [
         (-min(size, len(here)), 0, order, address)
         for order, (address, here) in enumerate(rest.items())
@@ -126,7 +126,7 @@ def encode_reads(reads: list[Read]) -> bytes:
 def decode_reads(body: bytes) -> list[Read]:
     """Return the reads that a request asks for.
 
-    :raises ValueError: if these are none
+    :raises ValueError: if the body is invalid
     """
     try:
         reads = [Read(*each) for each in orjson.loads(body)]
@@ -156,7 +156,7 @@ def decode_found(body: bytes, count: int) -> list[Found | None]:
     """Return what a server has found, in the order of the reads.
 
     :param count: the number of reads
-    :raises ValueError: if the answer is not whole
+    :raises ValueError: if the answer is not complete
     """
     lines = body.split(b'\n')
     if len(lines) != 2 * count + 1:

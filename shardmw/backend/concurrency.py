@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Green threads, as the installed Swift has them, and how they take turns."""
+"""Green threads of the installed Swift, and how they take turns."""
 
 import time
 
@@ -14,21 +14,21 @@ except ImportError:  # before Swift 2.38
     from eventlet import sleep as sleep
     from eventlet import spawn as spawn
 
-#: How long a green thread works, in seconds, before others have their turn.
+#: How long a green thread works, in seconds, before it yields to others.
 TURN_SECONDS = 0.01
 
 
 class Turn:
-    """The time that a green thread works for.
+    """The time that a green thread works before it yields to others.
 
-    The work that follows has to call :meth:`end_in_time` again and again.
+    Its work must call :meth:`end_in_time` again and again.
     """
 
     def __init__(self) -> None:
         self._began = time.monotonic()
 
     def end_in_time(self) -> None:
-        """Let others work, and begin the next turn, if this one was long."""
+        """Yield to other green threads if this turn was long enough."""
         if time.monotonic() - self._began > TURN_SECONDS:
             sleep()
             self._began = time.monotonic()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Connections to container servers that stay open between requests.
 
-A listing sends a small request to each shard. To accept a connection costs a
+A listing sends a small request to each shard. Accepting a connection costs a
 container server a seventh of the processor time of such a request. But each
 open connection counts against the server's ``max_clients``, so few stay open,
 and only for a moment.
@@ -18,15 +18,15 @@ from shardmw.backend.concurrency import sleep, spawn
 #: How long a connection stays open without a request.
 IDLE_SECONDS = 1
 
-#: Close a connection after so many requests. It belongs to one process of the
-#: server; a new connection is accepted by a process that is not busy.
+#: Close a connection after this many requests. It belongs to one process of
+#: the server; a new connection is accepted by a process that is not busy.
 MOST_REQUESTS = 50
 
 
 class Connection(NamedTuple):
     """An open connection.
 
-    :param http: the connection of Swift
+    :param http: Swift's connection
     :param requests: how many requests it was used for
     :param idle_since: in seconds of the monotonic clock
     """
@@ -39,12 +39,12 @@ class Connection(NamedTuple):
 class Connections:
     """Holds connections while no request uses them.
 
-    :param most_idle: how many to hold for a server at most
+    :param most_idle: the most connections to hold for one server
     """
 
     def __init__(self, most_idle: int) -> None:
         self.most_idle = most_idle
-        # By address, the one that has been idle for longest first.
+        # By address, the connection that has been idle for longest first.
         self._idle: dict[tuple[str, int], list[Connection]] = defaultdict(list)
         self._is_closing = False
 
@@ -71,7 +71,7 @@ class Connections:
             connection.http.close()
 
     def _close_in_time(self) -> None:
-        """Close connections that stay idle, until there are none."""
+        """Close connections that stay idle, until none is left."""
         while self._idle:
             sleep(IDLE_SECONDS / 2)
             self._close_old()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sharded containers, and what Swift knows of a container."""
+"""Sharded containers: their headers, their shards and their authorization."""
 
 from dataclasses import dataclass
 
@@ -50,7 +50,7 @@ class BackendError(Exception):
 
     :param shard: the index of the shard, None for the root
     :param status: the status code of its answer
-    :param reason: the message, if not that of the status
+    :param reason: the message; None for one about the status
     """
 
     def __init__(
@@ -62,8 +62,8 @@ class BackendError(Exception):
         self.status = status
 
 
-#: In a container's cached info: the rows of its root, where the object count
-#: has become the sum over root and shards.
+#: In a container's cached info: the number of rows of its root, if the object
+#: count there is the sum over root and shards.
 ROOT_OBJECTS_KEY = 'shardmw_root_objects'
 
 
@@ -75,7 +75,7 @@ class LogicalContainer:
     :param container: the container, a native string
     :param info: Swift's info of the root; its object count and size may be
                  those of the root or the sums
-    :param layout: the number of shards, their depth and id, and what changes
+    :param layout: the number of shards, their depth and id, and any change
     """
 
     version: str
@@ -168,7 +168,7 @@ class LogicalContainer:
         return f'{self.hidden_account}/{self.backing(shard)}'
 
     def _new_shard_of(self, name: str) -> int | None:
-        """Return the index of the shard now, or after a change.
+        """Return the index of the shard now, or after the change under way.
 
         :returns: None if that is the root
         """
@@ -177,7 +177,7 @@ class LogicalContainer:
         return shard_of(name, *self.layout.sharding)
 
     def _former_shard_of(self, name: str) -> int | None:
-        """Return the index of the shard before the change that is under way.
+        """Return the index of the shard before the change under way.
 
         :returns: None if that is the root
         """
@@ -219,10 +219,10 @@ def described_by(path: Path, info: dict) -> LogicalContainer | None:
 
 
 def may_be_sharded(req: Request, path: Path) -> bool:
-    """Return True if the filter has to look at requests to a container.
+    """Return True if the filter has to handle requests to a container.
 
-    Swift refuses clients the containers of old versions; object versioning
-    alone may name them.
+    Swift denies clients the containers of old versions; only object versioning
+    may name them.
     """
     if is_reserved(path.container):
         return req.allow_reserved_names and can_be_sharded(path.container)
@@ -232,7 +232,7 @@ def may_be_sharded(req: Request, path: Path) -> bool:
 def authorize(req: Request, acl: str | None = None):
     """Ask the auth filter about a request to a logical container.
 
-    :param acl: the ACL that applies; None if only owners may
+    :param acl: the ACL that applies; None if only owners are allowed
     :returns: None if the request is allowed, else the denying response
     """
     if 'swift.authorize' not in req.environ:
@@ -241,7 +241,7 @@ def authorize(req: Request, acl: str | None = None):
     try:
         return req.environ['swift.authorize'](req)
     finally:
-        # The app goes by the newest ACL, if nobody has allowed it before.
+        # The proxy app would authorize a request by this ACL, too.
         req.acl = None
 
 
@@ -249,7 +249,7 @@ def authorize_write(req: Request, info: dict):
     """Ask the auth filter about the write of an object.
 
     The auth filter gets the same information as from Swift's proxy later, so
-    that it gives both the same answer.
+    that both get the same answer.
 
     :param info: Swift's info of the container
     :returns: None if the request is allowed, else the denying response

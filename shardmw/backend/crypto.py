@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Swift's encryption, which stands left of the filter."""
+"""Keys of Swift's encryption, which stands left of the filter."""
 
 from swift.common.middleware.crypto.crypto_utils import CRYPTO_KEY_CALLBACK
 from swift.common.middleware.crypto.keymaster import KeyMasterContext
@@ -8,10 +8,10 @@ from shardmw.paths import Path
 
 
 def move_keys(env: dict, path: Path) -> None:
-    """Have the keymasters derive the keys of a request for another path.
+    """Make the keymasters derive the keys of a request from another path.
 
-    Each keymaster has noted the path of the request. An object that is not
-    named in ASCII can be decrypted only if that path is the object's own.
+    Each keymaster has stored the path of the request. An object with a name
+    that is not ASCII can be decrypted only if that path is the object's own.
 
     :param env: the environment of a request, with or without encryption
     """

@@ -22,9 +22,9 @@ STATE_KEY = 'shardmw'
 class Unshared(NamedTuple):
     """Info of a client's GET or HEAD that is not in memcached yet.
 
-    :param info: what the proxy app has made of its answer
-    :param headers: those of the answer
-    :param kept: the info that memcached had after that
+    :param info: the info that the proxy app has made from the answer
+    :param headers: the headers of the answer
+    :param kept: the info that memcached had after the answer
     """
 
     info: dict | None
@@ -39,7 +39,7 @@ class RequestState:
     :ivar counted: the writes and listings that were counted against a rate
     :ivar sums: the objects and bytes of sharded containers, by account and
                 container
-    :ivar unshared: info that waits for sums, by Swift's keys
+    :ivar unshared: info that waits for sums, by Swift's cache keys
     """
 
     counted: dict[tuple, set] = field(default_factory=dict)
@@ -57,7 +57,7 @@ class RequestState:
 
 
 class _MemcacheWithoutInfo:
-    """Swift's client of memcached, which does not store one key."""
+    """Swift's memcached client, except that it does not store one key."""
 
     def __init__(self, memcache, key: str) -> None:
         self._memcache = memcache
@@ -73,10 +73,10 @@ class _MemcacheWithoutInfo:
 
 @contextmanager
 def without_sharing_info(env: dict, path: Path) -> Iterator[None]:
-    """Have the proxy app keep a container's or account's info in the request.
+    """Keep the proxy app from storing a container's or account's info.
 
-    In memcached, other requests would enforce quotas with the counts of the
-    root.
+    It stores the info in the request only: from memcached, other requests
+    would take the counts of the root to enforce quotas.
     """
     memcache = env.get('swift.cache')
     if memcache is None:
@@ -94,8 +94,8 @@ def info_at_hand(env: dict, account: str, container: str) -> dict | None:
     """Return the info of a container if the request has it already.
 
     Unlike ``get_container_info``, do not copy it: that would take longer than
-    all else that the filter does for an upload. The caller must not change
-    it.
+    everything else that the filter does for an upload. The caller must not
+    change it.
     """
     infocache = env.get(INFOCACHE_ENV)
     if not infocache:
@@ -108,8 +108,8 @@ def redirected(
 ) -> dict:
     """Return an info cache that redirects the rows of a container.
 
-    By this cache, the container is sharded by Swift, and one shard range has
-    all of its names. It is a copy: it is valid for one object, and must not
+    In this cache, the container is sharded by Swift, and one shard range has
+    all of its names. The cache is a copy, valid for one object: it must not
     reach sub-requests for other objects.
 
     :param info: Swift's info of the container
@@ -128,8 +128,8 @@ def redirected(
 def decided(env: dict, account: str, container: str, info: dict) -> dict:
     """Return an info cache that has the info of a container.
 
-    Swift does not cache info that it could not read. Without this, the proxy
-    app would ask for it again.
+    Swift does not cache info that it could not read. Without this cache, the
+    proxy app would request it again.
 
     :param info: Swift's info of the container
     """

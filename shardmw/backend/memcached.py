@@ -17,7 +17,8 @@ from shardmw.backend.concurrency import sleep
 
 LOCK_POLL_SECONDS = 0.05
 
-#: memcached counts whole seconds, so an entry may expire one earlier or later.
+#: memcached counts whole seconds, so an entry may expire this much earlier or
+#: later.
 ROUNDING_SECONDS = 1
 
 
@@ -30,7 +31,8 @@ class SharedCache:
 
     No method raises an error when memcached is unavailable.
 
-    :param env: a request's environment, in which Swift keeps its client
+    :param env: a request's environment, in which Swift keeps its memcached
+                client
     """
 
     def __init__(self, env: dict) -> None:
@@ -59,10 +61,10 @@ class SharedCache:
         return True
 
     def get_together(self, keys: list[str], place: str) -> list:
-        """Return the values of keys that one server keeps.
+        """Return the values of keys that are on one server.
 
         :param place: the key that selects the server
-        :returns: a value for each key, None for one that is not there
+        :returns: a value for each key, None for a missing key
         """
         if not self._memcache:
             return [None] * len(keys)
@@ -77,7 +79,7 @@ class SharedCache:
     def set_bytes_together(
         self, values: dict[str, bytes], place: str, seconds: int
     ) -> None:
-        """Keep bytes as they are for :meth:`get_together`."""
+        """Keep bytes, unserialized, for :meth:`get_together`."""
         if self._memcache:
             self._memcache.set_multi(
                 values, place, serialize=False, time=seconds
@@ -89,7 +91,7 @@ class SharedCache:
             self._memcache.delete(key)
 
     def take(self, key: str, seconds: int) -> bool:
-        """Take a key that only one process can hold, for some seconds.
+        """Acquire a key that only one process can hold, for some seconds.
 
         :returns: True if this process holds it, or if memcached is
                   unavailable
@@ -120,7 +122,7 @@ class SharedCache:
 
         While memcached is unavailable there is no lock.
 
-        :raises LockError: if another process holds it for as long
+        :raises LockError: if another process holds it for longer
         """
         waited = 0.0
         while not self.take(key, seconds):
@@ -140,7 +142,7 @@ class SharedCache:
 
     @property
     def latest_seconds(self) -> int:
-        """Return how late a value may reach the server that keeps it."""
+        """Return how many seconds late a value may reach its server."""
         return math.ceil(
             getattr(self._memcache, '_pool_timeout', POOL_TIMEOUT)
             + getattr(self._memcache, '_connect_timeout', CONN_TIMEOUT)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests to single account or container servers, past the proxy's code.
+"""Requests to single account or container servers, without the proxy's code.
 
-They use what the proxy app has: its rings, timeouts and error limits.
+They use the rings, timeouts and error limits of the proxy app.
 """
 
 import socket
@@ -27,19 +27,19 @@ from shardmw.backend.concurrency import Timeout
 from shardmw.backend.connections import Connection, Connections
 from shardmw.evidence import Replica, Said
 
-#: How long to wait for the slow replicas of a container when a majority knows
-#: it and is enough.
+#: How long to wait for all replicas of a container if answers of a majority
+#: that knows it are enough.
 SLOW_SECONDS = 1
 
 PUT_TIMESTAMP = 'X-Backend-Put-Timestamp'
 DELETE_TIMESTAMP = 'X-Backend-Delete-Timestamp'
 
-#: The types of servers, as Swift's log has them.
+#: The types of servers, as Swift logs them.
 ACCOUNT_SERVER = 'Account'
 CONTAINER_SERVER = 'Container'
 
-#: Called with a node when its server has answered a request, or has not, and
-#: with False if the request failed.
+#: Called with a node when the request to its server has ended, and with False
+#: if the request failed.
 Answered = Callable[[dict, bool], None]
 
 NO_ANSWER = Answer(None, '503 No Answer', HeaderKeyDict(), [])
@@ -72,7 +72,7 @@ def ask_node(
     :param path: ``/account/container``, a native string
     :param query: the quoted query string
     :param server_type: for the log
-    :param connections: those to use; None to open one for this request
+    :param connections: open connections; None to open one for this request
     :raises Exception: and Timeout, if the server does not answer
     """
     address = get_ip_port(node, headers)
@@ -88,7 +88,7 @@ def ask_node(
         http.putrequest(method, url)
         for name, value in headers.items():
             http.putheader(name, value)
-        # endheaders() would send the headers alone, and the body after them.
+        # endheaders() would send the headers and the body separately.
         sent = []
         http.send = sent.append
         http.endheaders(body or None)
@@ -129,7 +129,8 @@ def _use_again(
     if connection is None:
         return None
     try:
-        # A request that a host does not confirm soon gets a new connection.
+        # If the host does not acknowledge the request in time, the request is
+        # sent on a new connection.
         connection.http.sock.setsockopt(
             socket.IPPROTO_TCP,
             socket.TCP_USER_TIMEOUT,
@@ -140,7 +141,7 @@ def _use_again(
             return connection, connection.http.getresponse()
     except BaseException as err:
         connection.http.close()
-        # The server may have closed the others, too, or hang.
+        # The server may have closed its other connections, too, or hang.
         connections.close(*address)
         if not isinstance(err, Exception):
             raise
@@ -191,14 +192,13 @@ def ask_primaries(
     :param body: the body, or a function that returns it for a server, as the
                  ring describes it, and the partition
     :param needs_all: False to skip servers that have made many errors
-                      recently, and not to wait for the others when a majority
+                      recently, and not to wait for slow ones when a majority
                       knows the container
-    :param waits: True to wait for these others all the same
+    :param waits: True to wait for slow servers in any case
     :param query: the quoted query string
-    :param row: the name of the row that the request is about, if it is about
-                one, a native string
+    :param row: the name of a row, a native string, if the request is about one
     :param answered: called for each server when its answer has been read
-    :returns: an answer for each primary; 503 for one that gave none
+    :returns: an answer for each primary; 503 for one that did not answer
     """
     if container is None:
         server_type, ring = ACCOUNT_SERVER, app.account_ring
@@ -270,7 +270,7 @@ def _seconds(answer: Answer, name: str, default: str) -> float:
 def tells_of_container(node: dict, answer: Answer) -> bool:
     """Return True if a server's answer says anything about a container.
 
-    As for the proxy, a handoff that lacks the container does not.
+    As in Swift's proxy, a 404 of a handoff does not.
     """
     is_handoff = 'handoff_index' in node
     return not (

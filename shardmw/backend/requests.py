@@ -45,31 +45,32 @@ RESERVED_NAMES_ENV = 'HTTP_X_BACKEND_ALLOW_RESERVED_NAMES'
 NEWEST_ENV = 'HTTP_X_NEWEST'
 
 #: The Host of the filter's own requests, which container servers get as part
-#: of the Referer. The client's may be as long as a header can be.
+#: of the Referer. The client's Host may be as long as a header can be.
 HOST = 'shardmw'
 
 
 class _Whitelist(list):
-    """The accounts without a limit of containers, hidden ones among them."""
+    """The accounts without a limit of containers, including hidden ones."""
 
     def __contains__(self, account: object) -> bool:
         return is_hidden_account(account) or super().__contains__(account)
 
 
 class Backend:
-    """Sends what the filter asks of Swift.
+    """Sends the filter's requests to Swift.
 
     :param app: the rest of the pipeline
     :param logger: the filter's logger
-    :param concurrency: how many requests for shards to send at once for one
+    :param concurrency: how many requests to shards to send at once for one
                         client request
     :param idle_connections: how many connections to each container server to
                              keep open after shards were read
-    :param turns: of client requests that read or write many backing
+    :param turns: the turns of client requests that read or write many backing
                   containers; None does not bound their number
-    :param read_turns: of reads of single backing containers for them
-    :param other_read_turns: of those for requests that need no turn, such as
-                             uploads that need the sums of a container
+    :param read_turns: the turns of their reads of single backing containers
+    :param other_read_turns: the turns of such reads for requests without a
+                             turn of their own, such as uploads that need the
+                             sums of a container
     :param metrics: what sends the metrics
     """
 
@@ -93,15 +94,15 @@ class Backend:
         self._other_read_turns = other_read_turns
         # When to ask servers for batches again, by address.
         self._without_batches: dict[Address, float] = {}
-        #: For rows that move.
+        #: Limits the requests with rows that move.
         self.throttle = Throttle()
-        #: To container servers, for reads of shards; None if none stay open.
+        #: Open connections to container servers; None if none stay open.
         self.connections = (
             Connections(idle_connections) if idle_connections else None
         )
 
     def takes_batches(self, address: Address) -> bool:
-        """Return False if a server is not to be asked for batches now."""
+        """Return True if a server may be asked for batches now."""
         return self._without_batches.get(address, 0) < time.monotonic()
 
     def without_batches(self, address: Address, seconds: float) -> None:
@@ -145,15 +146,15 @@ class Backend:
     def account_exists(self, env: dict, account: str) -> bool:
         """Return True if an account has a database, as cached by Swift."""
         info = self.account_info(env, account)
-        # Swift notes it of an answer that it makes up (account_autocreate).
+        # It is False in an answer that Swift makes up (account_autocreate).
         is_missing = info['status'] in (HTTP_NOT_FOUND, HTTP_GONE)
         return not is_missing and bool(info.get('account_really_exists', True))
 
     def create_hidden_account(self, env: dict, account: str) -> None:
         """Create a hidden account and register it, if it does not exist.
 
-        It may have any number of containers, whatever limit of containers an
-        account has.
+        It may have any number of containers, even if Swift limits the number
+        of containers of an account.
 
         :raises BackendError: if it cannot be registered
         """
@@ -169,9 +170,9 @@ class Backend:
             self._autocreate(env, account)
 
     def register(self, env: dict, owner: str) -> None:
-        """Have the register list an account.
+        """Add an account to the register.
 
-        :raises BackendError: if it does not
+        :raises BackendError: if that fails
         """
         if not self.account_exists(env, REGISTER):
             self._autocreate(env, REGISTER)
@@ -191,7 +192,7 @@ class Backend:
     def may_use(self, env: dict, header: str) -> bool:
         """Return True if a client may see and set a header of a container.
 
-        Swift leaves some headers to the owners of the account.
+        Swift reserves some headers for the owners of the account.
 
         :param env: the environment of the client's authorized request
         """
@@ -201,10 +202,10 @@ class Backend:
         return app is not None and header not in app.swift_owner_headers
 
     def with_cors(self, req: Request, path: Path, resp: Response) -> Response:
-        """Return an answer of the filter with what browsers need to see it.
+        """Add CORS headers to a response of the filter, and return it.
 
-        The proxy app adds these headers to its own answers, if the container
-        has them for the Origin of the request.
+        The proxy app adds them to its own responses if the container has a
+        CORS setting for the Origin of the request.
 
         :param path: the path of a container
         """
@@ -249,11 +250,10 @@ class Backend:
     def owner_env(self, env: dict, uncached: bool = False) -> dict:
         """Return the base of pre-authorized requests on behalf of a request.
 
-        They have neither the client's Host nor its query: a header has no room
-        for both and what the filter asks for, and a client can quote any
-        character.
+        They have neither the client's Host nor its query. Both may be long,
+        and the Referer header must have room for the filter's own query.
 
-        :param uncached: leave memcached alone
+        :param uncached: True to bypass memcached
         """
         base = make_pre_authed_env(env, swift_source=SWIFT_SOURCE)
         base.pop('HTTP_ORIGIN', None)
@@ -311,18 +311,18 @@ class Backend:
     def send_as_client(
         self, req: Request, changes: Mapping[str, str] | None = None
     ) -> Answer:
-        """Send a client's request on and read the whole answer.
+        """Forward a client's request and read the whole answer.
 
-        The request goes on in an environment of its own.
+        The forwarded request has an environment of its own.
 
         :param changes: what to change in the environment
         """
         return self._whole(Request(dict(req.environ, **(changes or {}))))
 
     def pass_on(self, req: Request) -> Answer:
-        """Send a client's request on in its own environment.
+        """Forward a client's request in its own environment.
 
-        The app notes in it what other filters need to know, such as that the
+        The app stores there what other filters need to know, such as that the
         client owns the account.
         """
         return self._whole(req)
@@ -366,11 +366,11 @@ class Backend:
     ) -> list[Answer]:
         """Call a function for many arguments at once.
 
-        :param send: the function; an exception of it counts as a 503
+        :param send: the function; if it raises, the result is a 503
         :param calls: the arguments, the shard (None: the root) first
-        :param concurrency: calls at once, by default as many as reads
-        :param ends_at_failure: True to call it for no others after an answer
-                                that is no success; they count as a 503
+        :param concurrency: the most calls at once, by default as many as reads
+        :param ends_at_failure: True to make no further calls after an
+                                unsuccessful answer; their results are 503s
         :returns: the answers, in the order of the calls
         """
         leave_out_lasting_objects()
@@ -404,7 +404,7 @@ class Backend:
         """Call a function for many items at once.
 
         :returns: the results, in the order of the items
-        :raises Exception: what one of the calls has raised
+        :raises Exception: the error that one of the calls has raised
         """
         results = {}
         failures = []
@@ -429,7 +429,7 @@ class Backend:
     ) -> list[Answer]:
         """HEAD every backing container.
 
-        :param newest: ask all replicas of each
+        :param newest: True to ask all replicas of each
         :returns: the answers in the order of the shards, errors included
         """
         reads = self.shard_reads(env, target, newest)
@@ -443,9 +443,10 @@ class Backend:
     def shard_reads(
         self, env: dict, target: LogicalContainer, newest: bool = False
     ) -> ShardReads:
-        """Return what reads the shards of a container for a request.
+        """Return a reader of a container's shards for a request.
 
-        :param newest: ask all replicas of each, even if the client does not
+        :param newest: True to ask all replicas of each, even if the client
+                       does not
         """
         headers = {'X-Newest': 'true'} if newest else newest_header(env)
         base = self.owner_env(env, uncached=True)
@@ -453,10 +454,10 @@ class Backend:
 
 
 def pass_timestamps_on() -> None:
-    """Have the proxy pass on the X-Timestamp of a container's PUT or POST.
+    """Make the proxy forward the X-Timestamp of a container's PUT or POST.
 
-    Swift does so from 2.37 on. That of a client does not come here: Swift's
-    gatekeeper takes it away.
+    Swift 2.37 and later do so. A client cannot set it: Swift's gatekeeper
+    removes the header.
     """
     headers = ContainerController.pass_through_headers
     if 'x-timestamp' not in headers:
@@ -474,7 +475,7 @@ def newest_header(env: dict) -> dict[str, str]:
 
 
 def to_environ(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return headers as a WSGI environment has them."""
+    """Return headers under their names in a WSGI environment."""
     return {
         'HTTP_' + name.upper().replace('-', '_'): value
         for name, value in headers.items()

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows that are written into container databases, or read, past the proxy.
+"""Rows that are written to, or read from, container servers directly.
 
 A container database keeps, for each name, the row with the newest timestamp,
-and a deletion is a row, too. So rows can be merged in any order and again.
+and a deletion is a row, too. So rows can be merged in any order, and more than
+once.
 """
 
 import functools
@@ -20,24 +21,24 @@ from shardmw.backend.containers import BackendError
 from shardmw.backend.nodes import Answered, ask_primaries
 from shardmw.backend.requests import Backend
 
-#: How long rows that move stay in both places. Say a listing reads the new
-#: place before the copy, and the old one after the removal: it then takes
-#: longer than this, and reads the new place again.
+#: How long rows that move stay in both places. A listing that reads the new
+#: place before the copy and the old one after the removal takes longer than
+#: this, so it reads the new place again.
 STAY_SECONDS = 1
 
 #: Kinds of requests with rows that move. Removals take longer.
 COPY, REMOVAL = 'copy', 'removal'
 
-#: How many times, in whole seconds, to keep the text of.
+#: How many times, in whole seconds, to cache the conversion of.
 CACHED_SECONDS = 32_768
 
 
 class Moving(NamedTuple):
-    """Tells requests with rows that move from others.
+    """Marks a request with rows that move.
 
     :param kind: COPY or REMOVAL
-    :param check: called just before the request is sent, which may have waited
-                  for long; raises an error if the rows must not move any more
+    :param check: called just before the request is sent, as it may have waited
+                  long; raises an error if the rows must not move any more
     """
 
     kind: str
@@ -54,16 +55,16 @@ def merge_rows(
 ) -> bool:
     """Merge rows into a container's database.
 
-    A database is never created: with these rows alone, it would list nothing
-    else. A replica that lacks it gets it from the container-replicator.
+    No database is created: it would have only these rows. A replica without
+    one gets it from the container-replicator.
 
     :param place: the container, ``account/container``
     :param rows: as :func:`moved_row` and :func:`tombstone` return them
-    :param moving: for rows that move: the servers get them when
+    :param moving: given for rows that move, which are sent when
                    :mod:`shardmw.backend.throttle` has room for them
     :returns: True if every replica has taken them
     :raises BackendError: if fewer than a majority have
-    :raises Exception: what the check of `moving` raises
+    :raises Exception: the error that the check of `moving` raises
     """
     account, container = place.split('/', 1)
     app = backend.proxy_app
@@ -97,12 +98,12 @@ def merge_rows(
 
 
 def rows_in_request(backend: Backend, place: str) -> int:
-    """Return how many rows that move to merge into a container at once."""
+    """Return how many rows to move into a container with one request."""
     return backend.throttle.in_request(_primaries(backend, place))
 
 
 def reading(backend: Backend, place: str) -> AbstractContextManager[None]:
-    """Read a page of a container's rows that move, in a block."""
+    """Return a context for reading a page of rows to move from a container."""
     return backend.throttle.reading(_primaries(backend, place))
 
 
@@ -120,11 +121,11 @@ def remove_row(
     name: str,
     timestamp: str,
 ) -> None:
-    """Leave a tombstone in a container's database, as object servers do.
+    """Add a tombstone to a container's database, as object servers do.
 
-    It waits to be merged there, like the rows of uploads. A replica that lacks
-    the database does not take it: it may get the row from another replica
-    later. A slow minority is not waited for.
+    It is pending there, like the rows of uploads. A replica without the
+    database refuses it, and may get the row from another replica later. The
+    request does not wait for a slow minority.
 
     :param place: the container, ``account/container``
     :param timestamp: the X-Timestamp of the DELETE
@@ -180,7 +181,7 @@ def moved_row(listed: dict, policy_index: int, offset: int) -> dict:
     layout, so that a row can return to a place that it was removed from.
 
     :param listed: a row of a container server's JSON listing
-    :param offset: of the layout in which it moves
+    :param offset: the offset of the layout in which it moves
     """
     return {
         'name': listed['name'],
@@ -233,8 +234,8 @@ def _moved_timestamp(listed: dict, offset: int) -> str:
 def _normal(last_modified: str) -> str:
     """Return a time of a listing as the text of a Swift timestamp.
 
-    The same as Swift's own functions, which take three times as long for the
-    millions of rows of a container.
+    Swift's own functions do the same, but take three times as long, which
+    matters for the millions of rows of a container.
     """
     second, _, microseconds = last_modified.partition('.')
     return f'{_seconds(second)}.{microseconds[:5]}'

@@ -42,24 +42,23 @@ from shardmw.backend.nodes import (
     tells_of_container,
 )
 
-#: The most rows of a batch. A server reads the shards of a batch one after the
-#: other, so larger batches are split, and read by several processes at once.
+#: The most rows in a batch. A server reads the shards of a batch one after
+#: another, so larger batches are split and read by several processes at once.
 MOST_ROWS = 512
 
-#: The least shards of a batch, if the listing has that many. Smaller batches
-#: would use more servers at once, and more requests.
+#: The fewest shards in a batch, if the listing reads that many. Smaller
+#: batches would use more servers at once, and more requests.
 USUAL_READS = 8
 
-#: The most shards of a batch if the number of rows of each is unknown. The
+#: The most shards in a batch if the number of rows of each is unknown. The
 #: more shards a batch has, the fewer rows of each it may ask for.
 MOST_READS_OF_UNKNOWN = 16
 
-#: How long not to ask a container server for a batch that did not know how.
+#: How long to send no batches to a container server that has refused one.
 WITHOUT_SECONDS = 300
 
-#: How long to read alone the shards of a container server that did not answer
-#: a batch. Only then do Swift's error limits find out which device is to
-#: blame.
+#: How long to send no batches to a container server that did not answer one.
+#: Only from single reads can Swift's error limits find out which device fails.
 FAILED_SECONDS = 60
 
 _UNAVAILABLE = '503 Service Unavailable'
@@ -68,7 +67,7 @@ _UNAVAILABLE = '503 Service Unavailable'
 class ShardReads:
     """Reads the shards of a container on behalf of one client request.
 
-    :param backend: sends what is left to the app
+    :param backend: sends the requests that are left to the app
     :param base: an environment of :meth:`Backend.owner_env`
     :param headers: the headers of every request
     :param is_within_turn: True if the client request holds a turn
@@ -91,12 +90,12 @@ class ShardReads:
         app = backend.proxy_app
         if app and not headers and not _reads_many_replicas(app):
             self._app = app
-            # NodeIter wants a request for its headers only.
+            # NodeIter uses only the headers of the request.
             self._request = Request({})
             self._headers = {
                 **request_headers(app, base),
                 # A container that Swift has split answers with its shard
-                # ranges; _is_complete tells these from a listing.
+                # ranges; _is_complete recognizes these.
                 'X-Backend-Record-Type': 'auto',
                 'Referer': Request(base).as_referer(),
             }
@@ -139,11 +138,11 @@ class ShardReads:
     def batches(
         self, shards: Iterable[int], rows: int | None = 0
     ) -> list[list[Place]]:
-        """Say which backing containers to read together.
+        """Group the backing containers to read together.
 
         :param rows: about how many rows to read of each, None if that is not
                      known
-        :returns: a list for each request to send
+        :returns: a group for each request to send
         """
         shards = list(shards)
         if self._app is None:
@@ -160,13 +159,13 @@ class ShardReads:
         most: int,
         rows: int | None,
     ) -> int:
-        """Return how many shards to read together if as many can be."""
+        """Return how many shards to read together where that is possible."""
         count = len(places)
         if rows is None:
             size = math.ceil(count / self.backend.concurrency)
             return max(1, min(size, MOST_READS_OF_UNKNOWN))
-        # A batch occupies one process of a server. If it is short, one for
-        # each server leaves the other processes to other requests.
+        # A batch occupies one process of a server. With one short batch for
+        # each server, the other processes are free for other requests.
         servers = len(set().union(*places.values()))
         at_once = min(self.backend.concurrency, servers)
         batches = max(1, at_once, math.ceil(count / most))
@@ -177,7 +176,8 @@ class ShardReads:
     ) -> dict[Address, Place]:
         """Return the replicas that the proxy may ask first, by address.
 
-        :param most: how many of them, with or without the filter; None for all
+        :param most: how many to consider, with or without the filter; None
+                     for all
         """
         app = self._app
         backing = self.target.backing(shard)
@@ -213,7 +213,7 @@ class ShardReads:
         :param batch: one of :meth:`batches`
         :param method: GET or HEAD
         :param queries: the quoted query strings
-        :param ends_at_failure: True if all is needed or nothing
+        :param ends_at_failure: True if a failure makes other answers useless
         :returns: the answers in their order
         """
         failed = None
@@ -222,7 +222,7 @@ class ShardReads:
             with self.backend.read_turn(
                 self.target.account, self.is_within_turn
             ):
-                # Another request may have found out while this one waited.
+                # Batches may have failed while this request waited.
                 if self._can_ask(batch[0].node):
                     answers = self._ask_for(batch, method, queries)
             if answers is None:
@@ -260,8 +260,8 @@ class ShardReads:
     ) -> list[Answer | None] | None:
         """Send one request for several shards.
 
-        :returns: None for each shard that is to be read alone; None if the
-                  server did not answer
+        :returns: the answers, with None for each shard that is to be read
+                  alone; only None if the server did not answer
         """
         app = self._app
         app.logger.thread_locals = self._log_locals
@@ -386,8 +386,8 @@ def _reads_many_replicas(app: Application) -> bool:
 def _is_complete(answer: Answer) -> bool:
     """Return True if one replica's answer can stand for the container.
 
-    As for the proxy, it cannot if the replica has not caught up with the
-    container's creation, or if it names the shard ranges of a container that
+    As in Swift's proxy, it cannot if the replica has not caught up with the
+    container's creation, or if it has the shard ranges of a container that
     Swift's own sharder has split.
     """
     if not answer.is_success:

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Values that are kept for some seconds: in memcached, or by one worker.
 
-No value is kept beyond its time, whatever the clocks of other processes say:
+No value is kept longer than allowed, even if the clocks of processes differ:
 memcached drops it. Memcached counts whole seconds and may get a value late, so
-it gets some seconds less. While memcached does not answer, or if nothing is
-left of the time, a worker keeps the value itself.
+values expire there some seconds earlier. If memcached does not answer, or if
+no time would be left there, a worker keeps the value itself.
 
-A worker remembers what it has put, and drops the oldest values of an account,
-or of all, beyond a number of bytes. An account has at most a quarter of them:
-a client that asks for ever new values displaces older ones of its account, and
-not what Swift has in memcached.
+A worker remembers which values it has stored. Beyond a number of bytes, it
+drops the oldest ones, of one account or of all. An account has at most a
+quarter of the bytes, so a client that requests ever new values displaces older
+values of its own account, and not what Swift has in memcached.
 """
 
 import math
@@ -21,21 +21,21 @@ from typing import NamedTuple
 from shardmw.backend.memcached import ROUNDING_SECONDS, SharedCache
 from shardmw.lru import SizedLRU
 
-#: How many accounts with as many values as one may have there is room for.
+#: One account may have at most this part of all bytes: one quarter.
 FULL_ACCOUNTS = 4
 
-#: What a value takes beside its bytes and its key, at most.
+#: The most bytes that a value takes in addition to itself and its key.
 OVERHEAD_BYTES = 1000
 
-#: What takes the place of a value that memcached is to drop, for a second.
+#: What replaces a value in memcached, for a second, to drop it.
 _DROPPED = b''
 
 
 class _Put(NamedTuple):
-    """Hold what a worker has put.
+    """A value that a worker has stored.
 
     :param place: the key that selects the memcached server
-    :param expires: by the monotonic clock
+    :param expires: when to drop the value, by the monotonic clock
     :param value: None if memcached has it
     """
 
@@ -45,10 +45,10 @@ class _Put(NamedTuple):
 
 
 class ShortStore:
-    """Keeps values in memcached, or in this process if memcached is away.
+    """Keeps values in memcached, or in this process if it is unavailable.
 
-    :param most_bytes: the most bytes of all values that this worker has put;
-                       0: keep nothing
+    :param most_bytes: the most bytes of all values that this worker stores; 0:
+                       keep nothing
     """
 
     def __init__(self, most_bytes: int) -> None:
@@ -63,7 +63,7 @@ class ShortStore:
         keys: Sequence[str],
         seconds: int,
     ) -> list[bytes | None]:
-        """Return the values of some keys, nothing for one that has none.
+        """Return the values of some keys, None for a key without a value.
 
         :param account: the account that the values belong to
         :param place: the key that selects the memcached server
@@ -100,7 +100,7 @@ class ShortStore:
             put = _Put(place, expires, None if is_shared else value)
             size = len(value) + len(key) + OVERHEAD_BYTES
             dropped |= self._puts.set(account, key, put, size)
-        # Some of the oldest values may have been put again.
+        # Some of the oldest values may have been stored again.
         dropped = {
             key: put
             for key, put in dropped.items()
@@ -130,5 +130,5 @@ class ShortStore:
 
 
 def _shared_seconds(cache: SharedCache, seconds: float) -> int:
-    """Return for how long memcached may keep what may be kept for a time."""
+    """Return for how long memcached may keep a value of some seconds."""
     return math.floor(seconds) - ROUNDING_SECONDS - cache.latest_seconds

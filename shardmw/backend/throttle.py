@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Adapt the rows that are under way at each container server to its load.
 
-Rows that move must not keep clients waiting. A container server does not tell
-its load, but the time that it takes for a request does: if a request takes
-longer than is usual for its size, it has waited for others. So there is a
-window for each server, the number of rows that may be under way
-there. It grows by a constant while few requests wait, and is halved when some
-do: additive increase and multiplicative decrease. It is as small as a fraction
-of a request if all of them wait: then there are pauses between requests. So
-the mover takes what clients leave, as LEDBAT does on a network.
+Rows that move must not delay clients. A container server does not report its
+load, but its response times show it: a request that takes longer than usual
+for its size has waited for others. So each server has a window, the number of
+rows that may be under way there. The window grows by a constant while few
+requests wait, and is halved when more do: additive increase and multiplicative
+decrease. If all requests wait, it becomes smaller than a request: then there
+are pauses between requests. So the mover uses the capacity that clients leave,
+as LEDBAT does on a network.
 
 Sources: D. Chiu and R. Jain, Analysis of the Increase and Decrease Algorithms
 for Congestion Avoidance, 1989; L. Brakmo and L. Peterson, TCP Vegas, 1995;
@@ -25,42 +25,42 @@ from typing import NamedTuple
 from shardmw.backend.batch import Address
 from shardmw.backend.concurrency import Event, sleep
 
-#: The window at first, at least and at most, in rows. The least is a fifth of
+#: The first, smallest and largest window, in rows. The smallest is a fifth of
 #: the smallest request: four fifths of the time are pauses.
 FIRST_ROWS = 50
 LEAST_ROWS = 10
 MOST_ROWS = 2000
 
-#: The rows of a request, at least if there are as many, and at most. The
-#: server does nothing else while it merges them, some 10 ms for the most.
+#: The fewest rows of a request, if there are that many, and the most. The
+#: server does nothing else while it merges them, about 10 ms for the most.
 LEAST_IN_REQUEST = 50
 MOST_IN_REQUEST = 250
 
-#: The rows that take as long to merge as a page of rows that move to read.
+#: How many rows take as long to merge as a page of rows takes to read.
 ROWS_WORTH_A_PAGE = 250
 
-#: After how many answers the window grows, and by how many rows. It doubles
-#: until a request waits for the first time.
+#: After how many answers the window grows, and by how many rows. Before it is
+#: halved for the first time, it doubles instead.
 ROUND_ANSWERS = 8
 STEP_ROWS = 50
 
-#: The window is halved if more answers of a round than these are late.
+#: The window is halved if more answers than this are late in a round.
 MOST_LATE = 1
 
-#: An answer is late if it takes longer than expected by this share of the
-#: expected time, and these seconds.
+#: An answer is late if it exceeds the expected time by more than this share of
+#: it plus this many seconds.
 SLACK_SHARE = 0.25
 SLACK_SECONDS = 0.003
 
-#: How long to leave a server alone that has not answered well, in seconds.
+#: How long to send nothing to a server after a failed request, in seconds.
 FAILED_SECONDS = 1
 
-#: Up to how many rows a request tells what any request takes, and from how
-#: many on it tells what a row takes.
+#: Requests with at most FEW_ROWS rows show the time of a request, those with
+#: at least MANY_ROWS rows the time of a row.
 FEW_ROWS = 100
 MANY_ROWS = 200
 
-#: How many of the last times tell what is usual.
+#: How many of the last times determine the usual time.
 KEPT_TIMES = 64
 
 #: The longest pause after a request, in seconds.
@@ -68,11 +68,11 @@ MOST_REST_SECONDS = 5
 
 
 class _Usual:
-    """Learn the time that requests take which do not wait for others.
+    """The usual time of requests that do not wait for others.
 
-    On a busy server, a fifth of the requests still wait for none. On an idle
-    one none waits, but disks are uneven: if their times are spread evenly, two
-    fifths are as short as this.
+    On a busy server, a fifth of the requests still wait for no others. On an
+    idle one none wait, but disks are uneven: if their times are distributed
+    uniformly, two fifths are at most this long.
     """
 
     def __init__(self) -> None:
@@ -86,7 +86,7 @@ class _Usual:
 
 
 class _Expected:
-    """Expects how long requests take that wait for no others."""
+    """The expected time of requests that do not wait for others."""
 
     def __init__(self) -> None:
         self._request = _Usual()
@@ -100,7 +100,7 @@ class _Expected:
             self._row.add(seconds / rows)
 
     def seconds(self, rows: int) -> float:
-        """Return the time for a request, infinity if that is not known."""
+        """Return the time of a request, infinity if it is not known."""
         request, row = self._request.seconds, self._row.seconds
         if row == math.inf:
             return request * max(1, rows / FEW_ROWS)
@@ -108,10 +108,10 @@ class _Expected:
 
 
 class Sent(NamedTuple):
-    """Hold a request that a server has got.
+    """A request that was sent to a server.
 
-    :param kind: of the request, with its device, as some take longer
-    :param rows: those of the request
+    :param kind: the kind of the request and its device: some take longer
+    :param rows: its number of rows
     :param ahead: the rows that were under way, or being read, when it was sent
     :param same: the rows of the same request to other replicas on the server
     :param at: when it was sent
@@ -125,12 +125,12 @@ class Sent(NamedTuple):
 
 
 class Window:
-    """Decide how much may be under way at one server. Pure.
+    """The limit of what may be under way at one server. Pure.
 
     Times are in seconds, by any clock that does not go back.
 
-    :ivar rows: the rows that may be under way; if less than those of a
-                request, the part of the time that requests may take
+    :ivar rows: the rows that may be under way; if a request has more, requests
+                take only the corresponding part of the time
     """
 
     def __init__(self) -> None:
@@ -149,15 +149,15 @@ class Window:
         return int(min(max(self.rows, LEAST_IN_REQUEST), MOST_IN_REQUEST))
 
     def pause(self, rows: int, now: float) -> float:
-        """Return how long a request must wait; infinity: for an answer."""
+        """Return how long a request must wait; infinity: until an answer."""
         if self._under_way and self._under_way + rows > self.rows:
             return math.inf
         return max(0, self._rests_until - now)
 
     def send(self, kind: str, rows: int, now: float, same: int = 0) -> Sent:
-        """Note that a request is sent, and return it.
+        """Record that a request is sent, and return it.
 
-        :param kind: as of :class:`Sent`, like `same`
+        :param kind: as in :class:`Sent`, like `same`
         """
         ahead = self._under_way - same + self._reading
         sent = Sent(kind, rows, ahead, same, now)
@@ -165,25 +165,25 @@ class Window:
         return sent
 
     def read(self, rows: int) -> None:
-        """Note that a page is asked for, or with less than 0, was answered.
+        """Record that a page is requested, or, if negative, was answered.
 
-        :param rows: those that take as long to merge
+        :param rows: how many rows take as long to merge
         """
         self._reading += rows
 
     def answer(self, sent: Sent, now: float, is_good: bool) -> None:
-        """Note that a request has been answered, or has failed."""
+        """Record that a request has been answered, or has failed."""
         self._under_way -= sent.rows
         seconds = now - sent.at
         expected = self._expected[sent.kind]
         best = expected.seconds(sent.rows) * (1 + sent.same / sent.rows)
         if sent.ahead:
-            # One process may get them all, and is half done on average.
+            # One process may get all of them, and is half done on average.
             best += expected.seconds(sent.ahead) / 2
         is_late = seconds > best * (1 + SLACK_SHARE) + SLACK_SECONDS
         if is_good:
             expected.add(sent.rows, seconds)
-        # A window is halved once for the requests that were under way.
+        # A window is halved only once for the requests that were under way.
         if sent.at >= self._halved:
             self._count(is_late or not is_good, now)
         rows = min(sent.rows, LEAST_IN_REQUEST)
@@ -235,20 +235,20 @@ class Throttle:
     ) -> Iterator[Callable[[Mapping, bool], None]]:
         """Send one request to each of some servers in a block.
 
-        It begins when all of them have room.
+        The block begins when all of these servers have room.
 
         :param kind: what the request does: kinds take different times
         :param nodes: the servers and devices, as a ring describes them
         :param rows: the rows of a request
         :param check: called when there is room, before the block; it raises
                       an error if the request must not be sent any more
-        :returns: a function to be called when a server has answered, with its
-                  node, and False if the request failed
+        :returns: a function to call with the node of each server that has
+                  answered, and with False if the request failed
         """
         self._wait_for_room(nodes, rows)
         check()
         while self._pause(nodes, rows):
-            # Others were faster during the check.
+            # Other requests may have taken the room during the check.
             self._wait_for_room(nodes, rows)
             check()
         now = time.monotonic()
@@ -278,7 +278,8 @@ class Throttle:
     def reading(self, nodes: Sequence[Mapping]) -> Iterator[None]:
         """Read a page of rows that move from servers in a block.
 
-        It waits for no room, but other requests may wait for it.
+        Reading does not wait for room, but other requests may have to wait for
+        it at the servers.
         """
         for node in nodes:
             self._window(node).read(ROWS_WORTH_A_PAGE)

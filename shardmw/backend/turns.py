@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from shardmw.backend.concurrency import Event, Timeout
 from shardmw.backend.containers import BackendError
 
-#: In the environment of a request that has a turn.
+#: This key is in the environment of a request that has a turn.
 TURN_ENV = 'shardmw.turn'
 
 
@@ -58,7 +58,7 @@ class Turns:
         self.most = most
         self.most_of_account = most_of_account
         self.wait_seconds = wait_seconds
-        # By account.
+        # How many turns each account has.
         self._taken: Counter[str] = Counter()
         # The requests that wait, in order.
         self._waiting: dict[str, deque[Event]] = {}
@@ -73,7 +73,7 @@ class Turns:
 
         :param env: the environment of the request
         :param account: the account of the container
-        :raises NoTurn: if there is none in time
+        :raises NoTurn: if no turn is free in time
         """
         if TURN_ENV in env:
             yield
@@ -103,7 +103,7 @@ class Turns:
         raise NoTurn(account, self.wait_seconds)
 
     def _leave(self, account: str, given: Event) -> None:
-        """Take a request out of the queue: it does not get a turn."""
+        """Remove a request that gets no turn from the queue."""
         if given.ready():  # a turn came at the last moment
             self._give_back(account)
             return

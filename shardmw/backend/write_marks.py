@@ -3,10 +3,10 @@
 
 What was read of a container's shards is kept for a few seconds. A client's
 write must show in the next answer of any proxy. So every write leaves a *mark*
-in memcached before it is answered, and while there is a mark, nothing that is
-kept is used. A worker does not renew its mark with each write: a mark lasts
-twice as long as answers do, so during the first half of that time one mark
-covers all of the worker's writes::
+in memcached before it is answered, and while there is a mark, no kept answer
+is used. A worker does not renew its mark with each write: a mark lasts twice
+as long as answers do, so during the first half of that time one mark covers
+all of the worker's writes::
 
     worker A      write .. write ........ write
     mark          [======================][======================]
@@ -18,13 +18,14 @@ does, because its time counts from when the shards were asked.
 A memcached server that was restarted lacks marks that workers have set. For as
 long as a mark lasts after it is first seen, every container counts as written.
 
-All of this holds while all proxies keep answers for the same time, use the
-same memcached server for a container, and it drops no mark before its time. If
-a proxy cannot reach the server, the others show that proxy's writes when what
-they have kept expires. If it uses another server instead, it shows the others'
-writes as late. If one of several servers dies or comes back, its marks are not
-on the server that all proxies use next, which has marks of other containers:
-writes show late until the workers set their marks again.
+All of this holds as long as all proxies keep answers for the same time and use
+the same memcached server for a container, and that server drops no mark early.
+If a proxy cannot reach the server, the others show that proxy's writes only
+after their kept answers expire. If it uses another server instead, it shows
+the others' writes as late. If one of several servers fails or comes back, its
+marks are not on the server that all proxies use next, which does not count as
+restarted if it has marks of other containers. Writes then show late until the
+workers set their marks again.
 """
 
 import time
@@ -73,8 +74,8 @@ class WriteMarks:
             [mark, LACKS_MARKS_KEY, HAS_MARKS_KEY, _key(key, target)], mark
         )
         if not has_marks:
-            # The server must be seen to have the second key before it gets
-            # the first.
+            # The server gets the first key only after the second one was seen
+            # there.
             if lacks_marks:
                 cache.set_together({HAS_MARKS_KEY: True}, mark, FOREVER)
             else:
@@ -127,12 +128,12 @@ class WriteMarks:
         return 2 * lasts + cache.latest_seconds
 
     def _may_be_kept(self, env: dict, target: LogicalContainer) -> bool:
-        """Return False also while rows move between the root and shards."""
+        """Return True if answers may be kept: not while the layout changes."""
         is_changing = target.layout.is_changing
         is_newest = 'HTTP_X_NEWEST' in env
         return self.seconds > 0 and not (is_newest or is_changing)
 
 
 def _key(key: str, target: LogicalContainer) -> str:
-    """Return the key of something of a container."""
+    """Return the memcached key of one kind of entry of a container."""
     return f'{key}/{target.account}/{target.container}'

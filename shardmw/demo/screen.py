@@ -23,7 +23,7 @@ _BAR_WIDTH = 8
 
 
 class Screen:
-    """Prints to the terminal, or to the file that stdout is."""
+    """Prints to stdout, a terminal or a file."""
 
     def __init__(self) -> None:
         self.console = Console(highlight=False, emoji=False, markup=False)

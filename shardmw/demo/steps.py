@@ -51,7 +51,7 @@ class DemoError(Exception):
 
 @dataclass(frozen=True)
 class Stage:
-    """What the steps work with.
+    """The data that the steps use.
 
     :param cluster: a cluster that is up
     :param builds: the builds whose console logs are uploaded

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Listings of sharded containers: many GETs, one page.
+"""Listings of sharded containers: the rows of several shards in one page.
 
-``request`` sends the GETs, ``merge`` and ``unordered`` decide which GETs a
-page needs and merge what they return, ``brief`` shortens queries that are too
-long for a container server, ``rows`` cuts JSON into rows, and ``params``
-parses and writes queries. ``kept_pages`` keeps pages for some seconds where
-``max_age`` says that listings may be old.
+In the proxy, ``request`` reads the root and the shards. ``merge`` and
+``unordered`` decide which rows of which shard a page needs, and merge them.
+``brief`` shortens queries that do not fit into a request line, ``rows`` cuts
+JSON into rows, and ``params`` parses and writes queries. ``container_order``
+and ``max_age`` are settings of a container: whether its listings may be
+unordered, and how old they may be. ``kept_pages`` keeps pages for that time.
+
+In the container server, ``database`` lists the rows of one database.
 """

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Brief queries, for which a request line has room. Pure.
+"""Brief queries, which fit into a request line. Pure.
 
 A container server answers 414 to a request line above a limit. A request to a
 shard is longer than the client's: it has a longer path, and where the client
-sent a prefix, it may have a prefix and a marker. A brief query leaves out what
-no name is long enough for. Without pseudo-directories, it also leaves out the
-end of the listing: its answer has at most as many rows as the query asks for,
-and those behind the end are dropped here.
+sent a prefix, it may have a prefix and a marker. A brief query cuts off the
+parts of markers that are longer than any name. If the listing has no
+pseudo-directories, the query also leaves out the prefix, if the marker has it,
+and the end: its answer has at most as many rows as the query asks for, and
+rows that are not in the listing are dropped here.
 """
 
 from itertools import takewhile
@@ -21,14 +22,14 @@ from shardmw.listing.params import NO_SUCCESSOR, ListingParams
 from shardmw.listing.rows import Rows
 
 #: The most characters of a name, also of one that was stored before an
-#: operator has lowered Swift's limit.
+#: operator lowered Swift's limit.
 NAME_LENGTH = max(
     MAX_OBJECT_NAME_LENGTH, DEFAULT_CONSTRAINTS['max_object_name_length']
 )
 
 
 def brief_query(params: ListingParams, marker: str | None, limit: int) -> str:
-    """Return a query for the rows of a listing, and maybe for those behind it.
+    """Return a query for the rows of a listing, and maybe for later ones.
 
     :param marker: the name after which the rows begin; None for the client's
                    marker
@@ -43,7 +44,7 @@ def brief_query(params: ListingParams, marker: str | None, limit: int) -> str:
         return params.query(marker, limit, end)
     if marker.startswith(prefix):
         prefix = ''
-    # Container servers find no name after such a prefix.
+    # Container servers cannot compute the end of such a prefix.
     end = end if prefix.endswith(NO_SUCCESSOR) else ''
     brief = ListingParams(limit, prefix=prefix, reverse=params.reverse)
     return brief.query(marker, limit, end)
@@ -64,7 +65,7 @@ def rows_of_listing(params: ListingParams, rows: Rows) -> Rows:
 
 
 def _has_levels(params: ListingParams) -> bool:
-    """Return True if names may have the delimiter behind the prefix."""
+    """Return True if names may have the delimiter after the prefix."""
     if params.path is not None:
         return True
     longest = params.prefix + params.delimiter
@@ -72,10 +73,10 @@ def _has_levels(params: ListingParams) -> bool:
 
 
 def _cut(bound: str, prefix: str) -> str:
-    """Return a marker to which names with a prefix compare as to a longer one.
+    """Return the start of a marker that is enough to compare names with it.
 
-    Of a marker that does not have the prefix, the first character counts that
-    is another one.
+    The names have the prefix. If the marker does not have it, only the
+    characters up to the first difference count.
     """
     same = len(commonprefix((bound, prefix)))
     return bound[: 1 + (NAME_LENGTH if same == len(prefix) else same)]

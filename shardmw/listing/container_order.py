@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The owner's choice to have a container listed without an order.
+"""The owner's setting that listings of a container need no order.
 
 An unordered listing of a sharded container reads one or two shards for a
-page, an ordered one reads all of them. Clients of Swift ask for an unordered
-listing with ``allow_unordered=true``, clients of S3 with
+page, an ordered one reads all of them. Swift clients request an unordered
+listing with ``allow_unordered=true``, S3 clients with
 ``allow-unordered=true`` (:mod:`shardmw.listing_bypass`). For clients that
-cannot, the owner of a container can set ``X-Container-Unordered-Listings``
-with a PUT or POST.
+cannot send this, the owner of a container can set
+``X-Container-Unordered-Listings`` with a PUT or POST.
 
 ====================================  =====================================
 value of the header                   effect
@@ -19,18 +19,18 @@ Listings``
 any other value                       400, nothing changes
 ====================================  =====================================
 
-With the setting, a listing of a client of Swift or of S3 is treated as if it
-had ``allow_unordered=true``. These listings stay ordered:
+With the setting, a listing by a Swift or S3 client is treated as if it had
+``allow_unordered=true``. These listings stay ordered:
 
 - a listing with ``delimiter``, ``path``, ``reverse`` or ``versions``, which
   need the order;
 - a listing with ``allow_unordered=false``;
-- a listing that another filter makes, such as the one of a dynamic large
-  object, whose segments have to be in order;
+- a listing that another filter makes, such as that of the segments of a
+  dynamic large object, which have to be in order;
 - a listing of a plain container, which keeps the setting.
 
-Answers to GET and HEAD show the setting to all who may send them: it tells
-them what to expect of a listing.
+Answers to GET and HEAD show the setting to all clients that may send them, so
+that they know what to expect of a listing.
 """
 
 from collections.abc import Mapping, MutableMapping
@@ -51,8 +51,8 @@ ON = 'true'
 
 FALSE_VALUES = frozenset({'', 'false', '0', 'no', 'off', 'f', 'n'})
 
-#: ``swift.source`` of requests that come from a client: of Swift, or of S3.
-#: Other filters that list a container name themselves.
+#: ``swift.source`` of requests by Swift and S3 clients. Other filters that
+#: list a container set their own.
 S3_SOURCE = 'S3'
 CLIENT_SOURCES = (None, S3_SOURCE)
 

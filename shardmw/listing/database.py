@@ -4,8 +4,9 @@
 Swift's container server does the same, but it lists pseudo-directories with a
 new query and a new cursor for each of them, which takes five times as long.
 Nearly every shard of a container has nearly all of its pseudo-directories, so
-these queries are most of what such a listing costs. And it makes several
-objects of each row's timestamp, which takes most of the time for a large page.
+these queries are most of the cost of such a listing. Swift's server also makes
+several objects of each row's timestamp, which takes most of the time for a
+large page.
 """
 
 import heapq
@@ -26,11 +27,11 @@ _SELECT = (
 )
 _BEFORE = ' AND name < ?'
 
-#: The length of a row's timestamp that is a single time, without offset, and
-#: of its seconds.
+#: The length of a timestamp that is a single time without offset, and that of
+#: its seconds.
 _ONE_TIME, _SECONDS = len('1234567890.12345'), len('1234567890')
 
-#: How many times, in whole seconds, to keep the text of.
+#: How many times, in whole seconds, to cache the text of.
 _CACHED_SECONDS = 32_768
 
 
@@ -46,15 +47,15 @@ def listed_rows(
 ) -> list[tuple]:
     """Return the objects and pseudo-directories below a prefix.
 
-    :param connection: that of a container's database, in a transaction that
-                       has read from it, so that no query waits for a lock
+    :param connection: to a container's database, in a transaction that has
+                       read from it, so that no query waits for a lock
     :param policy: the index of the container's storage policy
     :param limit: how many rows to return at most
     :param delimiter: what separates directories; empty for all objects below
                       the prefix
-    :param waiting: rows that are not in the database yet, and newer than what
-                    it has, by name, with the columns that are returned, or
-                    None for a tombstone
+    :param waiting: rows to be merged into the database, newer than those that
+                    it has, by name: the columns that are returned, or None for
+                    a tombstone
     :returns: for an object its name, the time of its last change, size,
               content type and ETag; a pseudo-directory has no content type
     :raises ValueError: if Unicode has no character after the last one of the
@@ -71,7 +72,7 @@ def listed_rows(
         for name, row in waiting.items()
         if row and name >= first and not (before and name >= before[0])
     )
-    # A cursor of Swift prepares to wait for a lock.
+    # Swift's cursors would spend time on preparing to wait for a lock.
     cursor = connection.cursor(sqlite3.Cursor)
     cursor.row_factory = None
 
@@ -102,7 +103,7 @@ def listed_rows(
 
 
 def simple_text(row: tuple) -> str | None:
-    """Return what Swift shows of a row of a listing, in JSON.
+    """Return the JSON of a row of a listing, as Swift writes it.
 
     :param row: one of :func:`listed_rows`
     :returns: None if the row needs Swift's own method: its timestamp has an
@@ -122,7 +123,7 @@ def simple_text(row: tuple) -> str | None:
     )
     if not is_simple:
         return None
-    # An encoder takes twice as long.
+    # A JSON encoder takes twice as long.
     return (
         f'{{"bytes": {size}, "hash": {_quoted(etag)}, '
         f'"name": {_quoted(name)}, "content_type": {_quoted(content_type)}, '
@@ -137,5 +138,5 @@ def _second(seconds: str) -> str:
 
 
 def _after(text: str) -> str:
-    """Return the first text after all that begin with a text."""
+    """Return the first text after all texts that begin with a prefix."""
     return text[:-1] + chr(ord(text[-1]) + 1)

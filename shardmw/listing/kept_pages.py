@@ -4,17 +4,17 @@
 A page of few rows costs a request to each shard, as a page of many rows does,
 and with a delimiter, each shard has nearly all pseudo-directories. If the
 listings of a container may be T seconds old (:mod:`shardmw.listing.max_age`),
-a page that was read is kept for that time, whoever writes meanwhile.
+a page that was read is kept for that time, even if clients write meanwhile.
 
-The next page of a walk is nearly always asked for right after this one. So a
-page that follows another one is read together with the pages behind it, which
-are kept, too. A walk reads ahead as many pages as it has asked for so far, or
-as many as cost little, so that few are read in vain if it ends.
+In a walk through a container, the next page is nearly always requested right
+after this one. So a page that follows another one is read together with the
+pages after it, which are kept, too. A walk reads ahead as many pages as it has
+requested so far, or as many as cost little, so that few are wasted if it ends.
 
-The time of a page counts from when its reading began: every object that was
-there all the time since is in it. Each page begins behind the last name of the
-one before. So a walk has each object that was there from T seconds before the
-walk to its end, and none twice.
+The age of a page counts from when its reading began: every object that has
+existed since then is in it. Each page begins after the last name of the
+previous one. So a walk shows each object that existed from T seconds before
+the walk until its end, and none twice.
 """
 
 import json
@@ -36,23 +36,24 @@ from shardmw.stats.sums import ContainerStats
 PAGE_KEY = 'shardmw/page'
 AHEAD_KEY = 'shardmw/ahead'
 
-#: How many rows to read of each shard for the pages of a walk, and of all.
-#: The first ones cost a shard less than the request.
+#: How many rows to read ahead of each shard, at first and at most, and the
+#: most of all shards. The first ones cost a shard less than the request.
 FIRST_ROWS_PER_SHARD = 16
 ROWS_PER_SHARD = 512
 MOST_ROWS = 10_000
 
-#: How many pages to read at once. Each is an entry of memcached.
+#: The most pages to read at once. Each is an entry of memcached.
 MOST_PAGES = 100
 
-#: By default, memcached takes entries of at most 1,048,576 bytes.
+#: The most bytes of a page. By default, memcached refuses entries of more than
+#: 1,048,576 bytes.
 MOST_BYTES = 1_000_000
 
 _NEWLINE = b'\n'
 
 
 class Page(NamedTuple):
-    """Hold a page that was read some time ago.
+    """A page that was read some time ago.
 
     :param read_at: when its reading began, in seconds since the epoch
     :param stats: the figures of the container at that time
@@ -84,7 +85,7 @@ class Page(NamedTuple):
 
 
 class KeptPages:
-    """Keeps the pages that were read, and those that walks will ask for.
+    """Keeps the pages that were read, and those that were read ahead.
 
     No page is kept while the layout of its container changes.
     """
@@ -99,7 +100,7 @@ class KeptPages:
         params: ListingParams,
         seconds: int,
     ) -> tuple[int, Page | None]:
-        """Return what is kept of a page.
+        """Return a page that is kept, and how many pages to read if not.
 
         :param seconds: for how long pages of the container are kept
         :returns: how many pages to read from there on, 0 for one that cannot
@@ -128,10 +129,10 @@ class KeptPages:
         seconds: int,
         expires: float,
     ) -> None:
-        """Keep a page, the pages behind it, and how many to read next.
+        """Keep a page, the pages after it, and how many to read next.
 
         :param params: those of the page
-        :param rows: those of the page and behind it
+        :param rows: those of the page and of the pages after it
         :param ahead: how many pages have been read
         :param seconds: for how long pages of the container are kept
         :param expires: when to drop them, by the monotonic clock
@@ -162,7 +163,7 @@ def _can_be_kept(target: LogicalContainer, params: ListingParams) -> bool:
         # Container servers omit some rows, depending on the marker.
         or params.path is not None
         or params.limit == 0
-        # Container servers fail where a name behind the page has it.
+        # Container servers fail if a name after the page has such a delimiter.
         or params.has_unskippable_delimiter()
     )
 
@@ -170,7 +171,7 @@ def _can_be_kept(target: LogicalContainer, params: ListingParams) -> bool:
 def _pages(
     env: dict, params: ListingParams, rows: Rows, page: Page, ahead: int
 ) -> Iterator[tuple[str, Page]]:
-    """Yield a page, and the pages behind it, with their markers."""
+    """Yield a page, and the pages after it, with their markers."""
     limit, step = params.limit, _step(env, params)
     yield params.marker, page
     if len(rows.names) < limit or step == 0:
@@ -194,13 +195,13 @@ def _key(
     marker: str,
     seconds: int,
 ) -> str:
-    """Return the key of something of a page.
+    """Return the memcached key of one kind of entry of a page.
 
     The layout's id is different for a container that was created again.
 
     :param marker: that of the page, in place of the client's
-    :param seconds: for how long it is kept: if that is less than before, what
-                    memcached has is not used any more
+    :param seconds: for how long it is kept. After a change of this setting,
+                    older entries are not used any more
     """
     page = json.dumps(
         [

@@ -16,16 +16,16 @@ Age``
 any other value                       400, nothing changes
 ====================================  =====================================
 
-One request may ask for less: ``X-Listing-Max-Age: 5``, or ``X-Newest: true``,
-which means 0. More than the container's setting counts as the setting.
+A single request may ask for a lower age: ``X-Listing-Max-Age: 5``, or
+``X-Newest: true``, which means 0. A higher age counts as the setting.
 
-The setting applies to listings by clients of Swift and S3 and to static web
+The setting applies to listings by Swift and S3 clients and to static web
 sites. Other filters list containers to work on what they find, so they always
 get listings that are read anew: those of versions, of large objects' segments
 and of the parts of S3 uploads. A plain container keeps the setting.
 
-Answers to GET and HEAD of a sharded container show the setting, also one of
-the operator, to all who may send them.
+Answers to GET and HEAD of a sharded container show the setting, also an
+operator's, to all clients that may send them.
 """
 
 from collections.abc import Mapping, MutableMapping
@@ -52,7 +52,7 @@ WEB_SOURCE = 'SW'
 
 
 class MaxAge(NamedTuple):
-    """Hold how old a page may be, in whole seconds.
+    """The age that a page may have, in whole seconds.
 
     :param kept: the container's setting, for how long a page is kept
     :param asked: how old the answer to one request may be, at most `kept`; 0:
@@ -74,7 +74,7 @@ def setting_of(info: Mapping, default: int) -> int:
 
 
 def of_request(req: Request, info: Mapping, default: int) -> MaxAge:
-    """Return how old a page may be that answers a request.
+    """Return how old the page in the answer to a request may be.
 
     :param req: a request for a listing of a sharded container
     :raises ValueError: for an invalid ``X-Listing-Max-Age``, with a message
@@ -130,7 +130,7 @@ def show(headers: MutableMapping[str, str], default: int = 0) -> None:
 
 
 def _seconds_in(text: str) -> int | None:
-    """Return a setting, or None if the text is empty or no setting."""
+    """Return a setting, or None if the text is empty or invalid."""
     if not (text.isascii() and text.isdecimal() and len(text) < 10):
         return None
     seconds = int(text)

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which rows to ask of which source, and their merge into one page. Pure.
+"""Decide which rows of which source a page needs, and merge them. Pure.
 
 A *source* is a container whose rows the page merges, named by a number. This
-module decides what to ask; the caller asks.
+module decides on the queries; the caller sends them.
 
 Each source is first asked for its share of the page only. With ``n`` sources
 and a limit of ``m`` rows, that is ``m / n`` rows plus the slack that a random
 distribution needs (M. Raab, A. Steger, "Balls into Bins - A Simple and Tight
-Analysis", 1998). The rows of the first sources tell about where the page ends,
-so later ones are asked up to there. A source is asked again if its rows end
-before the page does and it may have more.
+Analysis", 1998). The rows of the first sources show about where the page ends,
+so later sources are asked for the rows up to there. A source is asked again if
+its rows end before the page does and it may have more.
 """
 
 import math
@@ -24,16 +24,16 @@ from shardmw.listing.rows import Rows, newer
 
 #: How many rows to ask for beyond the expected number, in standard deviations.
 SLACK_DEVIATIONS = 2
-#: The upper limit of the slack, as a part of the expected number, if that is
-#: above MANY_ROWS. Rows that the page does not need cost time, too.
+#: The upper limit of the slack, as a fraction of the expected number, if that
+#: is above MANY_ROWS. Rows that the page does not need cost time, too.
 MOST_SLACK = 0.24
 #: About this many rows cost as much as one more request.
 MANY_ROWS = 30
-#: How many rows a page holds at most between two answers. Even with 1,024
-#: sources it is seldom that many.
+#: The most rows that a page holds between two answers. Even with 1,024 sources
+#: there are seldom that many.
 MOST_ROWS = 2 * CONTAINER_LISTING_LIMIT
-#: How far behind the expected end of the page later sources are asked, in
-#: standard deviations.
+#: How far beyond the expected end of the page the queries to later sources
+#: end, in standard deviations.
 END_DEVIATIONS = 2.5
 
 
@@ -59,8 +59,8 @@ class _Source:
     """The answers of one source so far.
 
     :param last: the name of its last row
-    :param end: the name before which it was asked for all rows, if that is
-                where its rows ended
+    :param end: the name before which it has no further rows, if it was asked
+                for rows up to there only
     :param taken: the number of its rows that the page took
     :param may_have_more: False if it has no row after the last one
     """
@@ -121,9 +121,8 @@ class Page:
     def shortened(self, ask: Ask) -> Ask:
         """Return a query that ends where the page probably ends.
 
-        The rows that other sources have answered meanwhile tell where.
-
-        Only a source that has not been asked yet gets another query.
+        The rows that other sources have returned meanwhile show where. Only
+        the first query to a source is changed.
         """
         source = self._sources[ask.source]
         is_first = source.last is None and source.end is None
@@ -152,9 +151,9 @@ class Page:
             source.taken += self.merge(rows)
 
     def merge(self, rows: Rows) -> int:
-        """Take all the rows that the page can need of a container.
+        """Take all the rows of a container that the page can need.
 
-        They are either all rows of the container or as many as the page has.
+        They are either all rows of the container or as many as a page holds.
 
         :returns: how many rows the page took
         """
@@ -188,7 +187,7 @@ class Page:
         del names[self.limit :]
 
     def _merge_known(self, rows: Rows) -> None:
-        """Take rows of which some names are known.
+        """Take rows when the page already has some of their names.
 
         Several sources have the same subdirs, and a row that moves from the
         root to its shard may be read twice.
@@ -202,7 +201,7 @@ class Page:
             self._texts[name] = text
 
     def _size(self, source: _Source) -> int:
-        """Return how many rows to ask of a source."""
+        """Return how many rows to request from a source."""
         if source.last is None:
             return first_share(self.limit, len(self._sources))
         return self._refill(source)
@@ -230,12 +229,12 @@ class Page:
         return name > other if self.reverse else name < other
 
     def _probable_end(self) -> str | None:
-        """Return a name that is probably behind the last name of the page.
+        """Return a name that is probably after the last name of the page.
 
-        The rows of some of the sources are a sample of all rows. Of the first
-        `limit` rows it has a binomially distributed number.
+        The rows of the sources that have answered are a sample of all rows. It
+        has a binomially distributed number of the first `limit` rows.
 
-        :returns: None if the rows of the sample do not reach as far
+        :returns: None if the rows of the sample do not reach that far
         """
         part = self._answered / len(self._sources)
         expected = self.limit * part
@@ -249,11 +248,11 @@ class Page:
         return self._sorted_names()[rank]
 
     def _refill(self, source: _Source) -> int:
-        """Return how many rows to ask of a source that was asked before.
+        """Return how many rows to request from a source that was asked before.
 
-        Its rows so far lie among the first `rank` names of the page. The rest
-        of the page probably has as many of its rows in proportion, and at
-        most one a name.
+        Its rows so far are among the first `rank` names of the page. The rest
+        of the page probably has as many of its rows in proportion, and at most
+        one per name.
         """
         rank = self._rank(source.last)
         rest = max(1, self.limit - rank)
@@ -268,7 +267,7 @@ class Page:
 
 
 def first_share(limit: int, source_count: int) -> int:
-    """Return how many rows of a page to ask of each source at first."""
+    """Return how many rows of a page to request from each source at first."""
     return min(limit, with_slack(limit / max(1, source_count)))
 
 

@@ -19,7 +19,8 @@ LAST_CHARACTER = '\U0010ffff'
 #: After these two, there is none that UTF-8 can encode.
 NO_SUCCESSOR = (LAST_CHARACTER, '\ud7ff')
 
-#: All shards are asked for the first rows of a page with the same query.
+#: How many query strings to cache. The first query for the rows of a page is
+#: the same for all shards.
 CACHED_QUERIES = 64
 
 
@@ -67,7 +68,7 @@ class ListingParams:
     ) -> str:
         """Return the query string of a request to a backing container.
 
-        It is quoted as Swift quotes it when it sends it on.
+        It is quoted as Swift quotes a query that it forwards.
 
         :param marker: None for the client's marker
         :param end_marker: None for the client's end_marker
@@ -87,7 +88,7 @@ class ListingParams:
         return NameRange(self.names_prefix(), after, before)
 
     def names_prefix(self) -> str:
-        """Return what all names begin with, '' for all."""
+        """Return the prefix of all names of the listing, '' for none."""
         if self.path is None:
             return self.prefix
         return self.path and self.path.rstrip('/') + '/'

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The requests behind one listing of a sharded container.
 
-The root and the shards are read at the same time, while the layout changes
-those before and after the change. Rows that move meanwhile stay in both places
-for STAY_SECONDS. If the places that they move out of have answered by then,
-each row is in one of the answers: a row that was gone there was at its new
-place when the listing began. These places are the root, if it only has strays
-or is becoming sharded, and the shards before a change. If they have not
-answered by then, the places that rows move into are read again.
+The root and the shards are read at the same time; while the layout changes,
+these are the shards before and after the change. Rows that move meanwhile stay
+in both places for STAY_SECONDS. If the places that rows move out of answer
+within this time, each row is in one of the answers: a row that had left its
+old place was at its new one when the listing began. Rows move out of the
+shards before a change, and out of the root if it only has strays or is
+becoming sharded. If these answer later, the places that rows move into are
+read again.
 
-Of a container that is sharded by directory, only the shards are read that may
-list names of the range that the client asks for: one, if the prefix has as
-many components as the depth.
+If a container is sharded by directory, only the shards that may have names of
+the requested range are read: one, if the prefix has as many components as the
+depth.
 
 If a shard cannot be read, the listing fails. There is never a partial listing.
 """
@@ -47,21 +48,20 @@ from shardmw.record import SHARD_COUNT_LIMIT
 #: The root among the sources of a listing. Shards have their indices.
 ROOT = -1
 
-#: The most bytes of a line of a request that container servers take: that of
-#: their WSGI server, or of a header if an operator allows less.
+#: The most bytes of a line of a request that container servers accept: the
+#: limit of their WSGI server, or that of a header if an operator allows less.
 MAX_LINE = min(8192, MAX_HEADER_SIZE)
 
-#: How many bytes of a line to leave for all but the filter's URL, the account,
-#: the container and the query: the method, the device, the partition and the
-#: protocol.
+#: How many bytes of a line to reserve for the method, the device, the
+#: partition and the protocol.
 LINE_MARGIN = 64
 
 
 class ListingRequest:
     """One client's GET of a sharded container.
 
-    The caller first calls :meth:`read_root_and_shards` for an ordered listing,
-    :meth:`read_root` for another one, or puts the root's answer to the
+    The caller first calls :meth:`read_root_and_shards` for an ordered listing
+    or :meth:`read_root` for an unordered one, or puts the root's answer to the
     client's request into :attr:`answers`. It then calls :meth:`rows` or
     :meth:`unordered_rows`, once.
 
@@ -101,7 +101,7 @@ class ListingRequest:
 
     @property
     def rounds(self) -> int:
-        """Return the most requests that were sent to one shard."""
+        """Return the largest number of requests that one shard got."""
         return max(
             (n for source, n in self._requests.items() if source != ROOT),
             default=0,
@@ -109,7 +109,7 @@ class ListingRequest:
 
     @property
     def has_all_figures(self) -> bool:
-        """Return True if the root and every shard have told their figures."""
+        """Return True if the root and all shards have sent their figures."""
         return len(self.answers) == 1 + self.target.layout.backing_count
 
     def read_root(self) -> Answer:
@@ -131,14 +131,14 @@ class ListingRequest:
         :returns: the root's answer, whatever it is
         """
         if not self._fits(params.query(None, params.limit)):
-            # The root may refuse it.
+            # The root may refuse the request.
             return self.read_root()
         if not self.target.layout.is_changing:
             self.ahead = ahead
         self._began = time.monotonic()
         pages = replace(params, limit=params.limit * self.ahead)
         stages = self.target.read_stages(params.names())
-        # It keeps the transaction id that log lines of this green thread have.
+        # This stores the transaction id of this green thread's log lines.
         reads = self._reads()
         self._shard_reader = spawn(self._read_shards, stages, pages, reads)
         try:
@@ -160,12 +160,12 @@ class ListingRequest:
     def rows(self, params: ListingParams) -> Rows:
         """Return the page of an ordered listing.
 
-        More rows follow it if more pages were read.
+        Rows of further pages follow if more pages were read.
 
         :raises BackendError: if the root or a shard cannot be read
         """
         root = self._answer_of_root()
-        # A green thread that has ended is false.
+        # Compare with None: a green thread that has ended is false.
         if self._shard_reader is not None:
             return self._rows_read_at_once(params)
         self.answers = {ROOT: root}
@@ -185,7 +185,8 @@ class ListingRequest:
     ) -> list[Rows] | BackendError:
         """Read the rows that shards have for a page.
 
-        :param stages: the shards. Those of a stage have rows in equal parts
+        :param stages: the shards. Those of a stage have about equally many
+                       rows
         :returns: the rows of each stage, or the failure
         """
         pages = [Page(stage, params.limit, params.reverse) for stage in stages]
@@ -205,10 +206,10 @@ class ListingRequest:
             raise found
         pages = [_rows_in(self.answers[ROOT]), *found]
         if len(pages[0].names) >= params.limit:
-            # The root may have more rows, for the pages behind this one.
+            # The root may have more rows, for the pages after this one.
             self.ahead = 1
         stages = self.target.read_stages(params.names())
-        # What rows move into is last among the shards, or is the root.
+        # Rows move into the last stage, or into the root.
         former = [shard for stage in stages[:-1] for shard in stage]
         former.append(ROOT)
         if self.target.moves_to_root:
@@ -224,7 +225,7 @@ class ListingRequest:
         return page.rows()
 
     def _read_new_places_again(self, params: ListingParams) -> Rows:
-        """Read what rows may have moved into meanwhile."""
+        """Read the places again that rows may have moved into meanwhile."""
         self.ahead = 1
         if self.target.moves_to_root:
             return self._read_root_again(params)
@@ -239,8 +240,8 @@ class ListingRequest:
     def is_unordered(self, params: ListingParams) -> bool:
         """Return True if the page may have any order.
 
-        While rows move between shards, one after the other cannot be read
-        whole. The names of a prefix that are all in one shard have an order.
+        While rows move between shards, these cannot be read one after another.
+        If all names of a prefix are in one shard, they have an order.
         """
         if not params.is_unordered or self.target.layout.is_changing:
             return False
@@ -272,8 +273,8 @@ class ListingRequest:
     def _room_for_query(self) -> int:
         """Return how many bytes the query of a request to a shard can have.
 
-        The request line of a container server has the query, and so has the
-        Referer header if the request goes through the proxy app.
+        The query is in the request line, and in the Referer header if the
+        request goes through the proxy app.
         """
         target = self.target
         longest = backing_container(
@@ -283,14 +284,14 @@ class ListingRequest:
         return MAX_LINE - LINE_MARGIN - len(f'http://{HOST}{path}')
 
     def _fits(self, query: str) -> bool:
-        """Return True if a container server takes a query string."""
+        """Return True if a container server accepts a query string."""
         return len(query) <= self._query_room
 
     def _read_strays(self, params: ListingParams, strays: Strays) -> None:
         """Read the rows of the root that the page may need.
 
-        The client's request to the root had the client's marker. A page needs
-        it for the marker's own shard only.
+        The client's request to the root had the client's marker. The marker
+        applies to its own shard only.
         """
         answers = self.backend.fan_out(
             self._add_strays, [(None, params, strays)]
@@ -315,7 +316,7 @@ class ListingRequest:
             ask = ask._replace(marker=found.names[-1])
 
     def _read_root_again(self, params: ListingParams) -> Rows:
-        """Return the rows that the root has for the page by now."""
+        """Read the root again and return the rows that it has for the page."""
         base = self.backend.owner_env(self.req.environ, uncached=True)
         ask = Ask(ROOT, None, params.limit)
         answer = self.backend.send(
@@ -341,10 +342,10 @@ class ListingRequest:
     ) -> None:
         """Send the queries that pages ask for, until one fails.
 
-        Container servers fail at some delimiters, and the proxy leaves out
-        those that fail often: so such a listing asks for one shard at a time.
+        Container servers fail for some delimiters, and the proxy stops using
+        servers that fail often. So such a listing reads one shard at a time.
 
-        :param pages: those of different shards
+        :param pages: pages of different shards
         """
         is_risky = params.has_unskippable_delimiter()
         at_once = self.backend.concurrency * len(pages)
@@ -383,7 +384,7 @@ class ListingRequest:
         The rows are parsed while other shards are still at work.
 
         :param asks: the page and the query of each shard
-        :returns: the first answer that is no success, else the last one
+        :returns: the first unsuccessful answer, else the last one
         """
         most = CONTAINER_LISTING_LIMIT // len(batch)
         asks = [
@@ -411,9 +412,9 @@ class ListingRequest:
         return not self._fits(params.query(ask.marker, ask.limit, ask.end))
 
     def _query(self, ask: Ask, params: ListingParams) -> str:
-        """Return the query to send, whose rows are for :meth:`_rows_of`.
+        """Return the query to send; its rows go through :meth:`_rows_of`.
 
-        The ask has no end of its own if its query is brief.
+        If the query has to be brief, the ask has no end of its own.
         """
         if self._is_brief(ask, params):
             return brief_query(params, ask.marker, ask.limit)
@@ -450,10 +451,11 @@ class ListingRequest:
         ask: Ask,
         params: ListingParams,
     ) -> tuple[Page | UnorderedPage, Ask]:
-        """Return the ask to send without a batch, in whose body queries go.
+        """Return the ask to send without a batch: its query is in the URL.
 
-        The client's marker may have room beside the prefix where the last name
-        of a shard has none. Then the shard is asked for the whole page.
+        There may be room for the prefix and the client's marker, but not for
+        the prefix and the last name of a shard. Then the shard is asked for
+        the whole page.
         """
         has_room = self._fits(self._query(ask, params))
         if has_room or not params.has_levels():
@@ -464,7 +466,7 @@ class ListingRequest:
 def _batches(
     asked: list[list[Ask]], params: ListingParams, reads: ShardReads
 ) -> list[list[Place]]:
-    """Say which shards to read together.
+    """Group the shards to read together.
 
     With a delimiter, shards have the same pseudo-directories, so each finds
     far fewer than it is asked for. Shards of different pages have very
@@ -486,7 +488,7 @@ def _batches(
 
 
 def _without_room(shard: int) -> Answer:
-    """Return the answer to a query that has no room in a request line."""
+    """Return a 414 for a query that does not fit into a request line."""
     status = '414 Request-URI Too Long'
     return Answer(shard, status, HeaderKeyDict(), [])
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rows of a listing, as the JSON that they came in. Pure.
+"""The rows of a listing, in the JSON in which they came. Pure.
 
 The filter needs the name of each row only. The rest of a row goes to the
 client as the container server wrote it. So the filter cuts a listing into rows

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which rows to ask of which shard in an unordered listing. Pure.
+"""Decide which rows of which shard an unordered listing needs. Pure.
 
 An unordered listing returns the names of shard 0, then those of shard 1, and
 so on, each shard's names in their order. So the shard of a name, and the name
@@ -136,15 +136,15 @@ class UnorderedPage:
         )
 
     def _begin_without_misplaced(self) -> None:
-        """Begin anew, and drop the rows that lie in a wrong shard."""
+        """Begin again, and drop the rows that are in a wrong shard."""
         self.drops_misplaced = True
         self._pages.clear()
         self._open(1, self.limit)
 
     def _open(self, count: int, room: int) -> bool:
-        """Begin with the next shards.
+        """Add the next shards to the page.
 
-        :param count: how many
+        :param count: how many shards
         :param room: how many rows the page needs
         :returns: False if there are no more shards
         """
@@ -157,7 +157,7 @@ class UnorderedPage:
         return bool(shards)
 
     def _chooser(self, shard: int) -> Callable[[str], bool] | None:
-        """Return what tells if a name belongs to a shard, None if all do."""
+        """Return a test for names that belong to a shard, None to take all."""
         if not self.drops_misplaced:
             return None
         return lambda name: self.strays.shard_of(name) == shard

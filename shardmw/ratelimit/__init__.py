@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rate limits: what counts, against which counter, and who has to wait.
+"""Rate limits: what counts, against which counter, and which requests wait.
 
-``accounting`` decides what counts once and where; ``limiter`` makes requests
-wait or refuses them; ``slots`` reserves slots of counters in memcached.
-``gcra`` and ``worker_state`` are pure. ``container_rate`` is the rate that an
-operator gives to one container, ``account_rate`` the account's rate of Swift's
-own ratelimit filter.
+``accounting`` decides what counts and against which counter. ``limiter`` makes
+requests wait or refuses them. ``slots`` reserves slots of counters in
+memcached, by the time of ``clock``. ``gcra`` and ``worker_state`` are pure.
+``container_rate`` is the rate that an operator gives to one container,
+``account_rate`` the account's rate of Swift's own ratelimit filter.
 """

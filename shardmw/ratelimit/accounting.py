@@ -27,12 +27,14 @@ multi-delete
 Some requests cannot be refused any more, because another filter has already
 sent its answer or would misread the refusal: the DELETE of a large object with
 its segments, and the end of an S3 multi-part upload. They wait for their slot
-if it is near. Otherwise they proceed at once and delay the writes after them.
-``X-Versions-Location`` would turn a 498 into a 412, so it gets a 503.
+if they need not wait too long. Otherwise they proceed at once and delay the
+writes after them. ``X-Versions-Location`` would turn a 498 into a 412, so it
+gets a 503.
 
-A listing or HEAD of a sharded container counts as one listing, because it
-sends one request to each backing container. A listing that has to read one
-backing container several times counts as often as it read that container.
+A HEAD of a sharded container counts like a listing if it sends a request to
+each backing container, that is, unless kept sums answer it. A listing that has
+to read one backing container several times counts as often as it read that
+container.
 """
 
 from typing import NamedTuple
@@ -182,8 +184,8 @@ class Accounting:
     def more_of_listing(self, target: LogicalContainer, rounds: int) -> None:
         """Count the further reads of one listing.
 
-        :param rounds: how often it read one backing container again, of the
-                       container that it read most often
+        :param rounds: how often it has read again the backing container that
+                       it read most often
         """
         if rounds and self.limiter.limits.listings.steps:
             owner = versions_owner(target.container) or target.container
@@ -227,7 +229,7 @@ class Accounting:
     def _limit(
         self, req: Request, path: Path, write: _Write
     ) -> Response | None:
-        """Have a write wait for a slot of the container that lists it."""
+        """Make a write wait for a slot of the container that lists it."""
         target = write.target
         if target is None:
             key = write_key(write.account, write.container)
@@ -295,7 +297,7 @@ def _is_counted_listing(req: Request, target: LogicalContainer | None) -> bool:
 
     A HEAD of a plain container is one request, like any other. Object
     versioning HEADs the container of old versions for a GET, which has been
-    counted, or for a DELETE, of which it would turn a refusal into a 500.
+    counted, or for a DELETE, where it would turn a refusal into a 500.
     """
     source = _source(req)
     if req.method == 'HEAD':
@@ -306,8 +308,8 @@ def _is_counted_listing(req: Request, target: LogicalContainer | None) -> bool:
 def _is_clients_own(req: Request, write: _Write) -> bool:
     """Return False for the copies that ``X-Versions-Location`` stores.
 
-    Of its requests, those to the container whose versions it keeps count: they
-    read what is to be replaced, or restore an old version.
+    Its requests to the container whose versions it keeps count: they read what
+    is to be replaced, or restore an old version.
     """
     if _source(req) != VERSIONED_WRITES_SOURCE:
         return True

@@ -38,7 +38,7 @@ RESET_MASK = (1 << RESET_BITS) - 1
 LEASE_DURATION = MICROSECONDS // 10
 
 #: How much farther than the rules allow an end may lie in the future before
-#: the counter is taken for wrong, such as after clocks were set back.
+#: the counter is considered wrong, such as after clocks were set back.
 CLOCK_TOLERANCE = 10 * MICROSECONDS
 
 
@@ -163,5 +163,5 @@ def next_slot(end: int, now: int, limit: Limit) -> int:
 
 
 def fallback_limit(limit: Limit) -> Limit:
-    """Return one worker's share of a limit, for when memcached is away."""
+    """Return one worker's share of a limit, to use without memcached."""
     return limit._replace(interval=limit.interval * limit.workers, workers=1)

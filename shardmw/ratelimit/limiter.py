@@ -39,11 +39,11 @@ WHITELISTED = 'WHITELIST'
 BLACKLISTED = 'BLACKLIST'
 BLACKLIST_SLEEP_SECONDS = RateLimitMiddleware.BLACK_LIST_SLEEP
 
-#: How long a worker keeps the flag of an account, and of how many accounts.
+#: How long a worker keeps the flag of an account, and for how many accounts.
 FLAG_SECONDS = 1
 FLAG_COUNT = 10_000
 
-#: How many small containers a worker estimates the growth of.
+#: The most small containers for which a worker estimates the growth.
 GROWTH_COUNT = 10_000
 
 
@@ -166,7 +166,7 @@ class RateLimiter:
     def _flag(self, req: Request, path: Path) -> str | None:
         """Return the account's flag, up to ``FLAG_SECONDS`` old.
 
-        Swift caches it in memcached, which not every request should ask.
+        Swift caches it in memcached, which is not asked for each request.
         """
         now = time.monotonic()
         flag, expires = self._flags.get(path.account, (None, 0))
@@ -225,7 +225,7 @@ class RateLimiter:
 def _kind(path: Path) -> str:
     """Return the kind of a request, for metrics.
 
-    :param path: its path: that of an object for a write
+    :param path: the path of the request, which names an object if it writes
     """
     return WRITE_KIND if path.name else LISTING_KIND
 
@@ -247,11 +247,11 @@ def listing_key(account: str, container: str) -> str:
 
 
 class GrowthEstimate:
-    """Estimates the size of small containers since it was last read.
+    """Estimates the present size of small containers.
 
-    The known size of a container is up to about a minute old. A container
-    that was too small for a limit may have grown since. Each write counts as
-    one object, and every worker is taken to have admitted as many as this one.
+    The known size of a container is up to about a minute old. A container that
+    was too small for a limit may have grown since. Each write counts as one
+    object, and every worker is assumed to have admitted as many as this one.
 
     :param workers: the number of workers in the whole cluster
     :param seconds: how old the known size may be

@@ -59,7 +59,7 @@ LONGEST_PROBE_SECONDS = 8
 #: first probe time.
 STABLE_SECONDS = 60
 
-#: How many containers a worker keeps the state of, and for how long without a
+#: For how many containers a worker keeps the state, and for how long without a
 #: write. Each change of layout makes shards with new names.
 STATE_COUNT = 10_000
 STATE_SECONDS = 300
@@ -123,7 +123,10 @@ class SlotAllocator:
     def _next_slot(
         self, shared: SharedCache, key: str, state: WorkerState, limit: Limit
     ) -> int:
-        """Return a slot of the shared counter, or else of the own share."""
+        """Return a slot of the shared counter, or else of the worker's share.
+
+        The worker's share is used while memcached is unavailable.
+        """
         if self._memcached.is_available(shared, key):
             waiter = Event()
             state.waiters.append(waiter)
@@ -207,7 +210,7 @@ class SlotAllocator:
         limit: Limit,
         duration: int,
     ) -> int:
-        """Reserve slots of a duration; returns the start of the first.
+        """Reserve slots of a duration; return the start of the first.
 
         :raises MaxWaitExceededError: if the counter shows too long a wait
         :raises _ResetTimeoutError: if the counter must be reset and is not

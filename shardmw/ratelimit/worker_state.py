@@ -28,7 +28,7 @@ class MaxWaitExceededError(Exception):
 
 
 class LeasedSlots:
-    """Hold the slots that one worker has reserved ahead of its writes.
+    """The slots that one worker has reserved ahead of its writes.
 
     The number of slots that are reserved at a time doubles if the last ones
     were used up within the duration of a lease. Otherwise it is halved.
@@ -95,7 +95,7 @@ class WorkerState:
                           memcached
     :ivar fallback_end: the end of those slots, or None if there are none
     :ivar backlog: how many slots were used already and must still be reserved
-    :ivar backlog_since: when the backlog was added to for the last time
+    :ivar backlog_since: when the backlog last grew
     :ivar must_read: True if the counter must be read before slots are reserved
     :ivar is_reserving: True while a reservation is under way
     :ivar reservations: how many reservations succeeded

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The embedded Swift: a whole cluster on one machine, all in one.
+"""The embedded Swift: a whole cluster on one machine.
 
 A cluster has the proxy, account, container and object servers of the installed
 ``swift`` package, and memcached. Each is a process of its own. They listen on
@@ -44,19 +44,19 @@ Servers
 Daemons
     :meth:`Cluster.daemon` runs one pass of a daemon on all nodes and waits for
     it. With the option ``daemons``, one more process, ``daemons``, runs them
-    in the background: every 5 s they update counts, delete expired objects,
-    replicate and so on (:mod:`shardmw.saio.daemons`). ``shardmw-saio up``
-    makes clusters with this option, ``shardmw-saio run`` and Python without
-    it: tests call a daemon when they need it, and get the same result in each
-    run. Daemons that write objects have shardmw in the pipelines of their
-    internal clients, with the settings of the proxies.
+    in the background: with pauses of at least 5 s, they update counts, delete
+    expired objects, replicate and so on (:mod:`shardmw.saio.daemons`).
+    ``shardmw-saio up`` makes clusters with this option, ``shardmw-saio run``
+    and Python without it: tests run a daemon when they need it, and get the
+    same result in each run. Daemons that write objects have shardmw in the
+    pipelines of their internal clients, with the settings of the proxies.
 
 The folder
     ``saio.json`` stores the options and ports of the cluster. ``etc`` has the
-    configuration files and the rings, which each start writes again; ``log``
-    has a log for each server and daemon; ``devices`` has the data, in
-    ``devices/NODE/DEVICE``. ``down`` keeps data and options, ``purge`` deletes
-    them.
+    configuration files and the rings, which a start writes again if they
+    change; ``log`` has a log for each server and daemon; ``devices`` has the
+    data, in ``devices/NODE/DEVICE``. ``down`` keeps data and options,
+    ``purge`` deletes them.
 
 Options
     See :class:`ClusterOptions`. Proxies, workers, daemons, ports and settings
@@ -69,10 +69,11 @@ Options
 Settings
     ``{'section.option': 'value'}``. A section is ``DEFAULT`` (of the proxies'
     files), a filter of the proxies, ``proxy-server``, a storage server such as
-    ``container-server``, a daemon such as ``container-sharder``, ``memcache``,
-    ``swift-constraints`` or ``container-sync-realms``. Settings of
-    ``proxy-server`` also count for the internal clients of commands and
-    daemons, unless ``internal-client`` has others.
+    ``container-server``, its filter ``shardmw-container``, a daemon such as
+    ``container-sharder``, ``memcache``, ``swift-constraints`` or
+    ``container-sync-realms``. Settings of ``proxy-server`` also apply to the
+    internal clients of commands and daemons, unless ``internal-client`` has
+    others.
 
 Container sync
     All embedded clusters are in the realm ``saio``. To sync with another

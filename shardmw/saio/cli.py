@@ -177,9 +177,9 @@ def up(
     """Start the cluster, or change its options.
 
     The first call makes the cluster. It remembers its options, so later calls
-    need none. A call with other options restarts the servers that they
-    concern. If an option is invalid, or a server does not start with it, the
-    cluster keeps the options that it had.
+    need none. A call with other options restarts the servers that use them.
+    If an option is invalid, or a server does not start with it, the cluster
+    keeps the options that it had.
     """
     began = time.monotonic()
     path = dir_argument or dir_option or _default_dir()
@@ -369,7 +369,7 @@ def _shaped(
     """Return the options of a cluster, changed by those of the command.
 
     :param shape: the options of the command; None for those not given
-    :param defaults: of a new cluster
+    :param defaults: the defaults of a new cluster
     """
     given = {
         name: value

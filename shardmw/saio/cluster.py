@@ -411,10 +411,10 @@ class Cluster:
     ) -> list[str]:
         """Write the files of a state and start the wanted servers.
 
-        :param state: the state that the cluster shall have
+        :param state: the new state of the cluster
         :param alive: the servers that run. They are restarted only if their
                       configuration changed
-        :param wanted: the servers that shall run
+        :param wanted: the servers to run
         :param reservations: the ports that are reserved for the cluster
         :returns: the names of the servers that were started
         """
@@ -517,8 +517,8 @@ class Cluster:
     def _lock_if_there(self) -> Iterator[None]:
         """Lock the folder, unless it has no cluster.
 
-        It may have been removed while its servers run. The folder of anything
-        else gets no lock, which would make it look like a cluster's.
+        The folder may have been removed while its servers run. A folder with
+        other files gets no lock, which would make it look like a cluster's.
         """
         if self._folder.has_lock():
             with self._folder.lock():
@@ -536,7 +536,7 @@ def _choose_ports(
     if options.port:
         return consecutive_ports(options)
     names = server_names(options)
-    # The stored ports first: none of them must be picked for another server.
+    # Reserve the stored ports first, so that no other server gets one of them.
     kept = {
         name: stored[name]
         for name in names

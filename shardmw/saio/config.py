@@ -100,8 +100,8 @@ CLUSTER_DAEMONS = {
 }
 
 #: The daemons that a cluster with daemons runs in the background, in this
-#: order: some need what others have done. There are no auditors among them,
-#: which read all data and find nothing on a cluster that is not damaged.
+#: order: some need what others have done. Auditors are not among them: they
+#: read all data, and find nothing unless the cluster is damaged.
 BACKGROUND_DAEMONS = (
     'object-updater',
     'container-updater',
@@ -116,7 +116,7 @@ BACKGROUND_DAEMONS = (
     'shardmw-resharder',
 )
 
-#: Those that have nothing to do without another replica, or policy.
+#: Daemons that have nothing to do without another replica, or policy.
 _REPLICATORS = (
     'account-replicator',
     'container-replicator',
@@ -284,7 +284,7 @@ def check_settings(options: ClusterOptions) -> None:
     """Check the settings before anything is changed.
 
     Every section must be known. The filters of this package check their own
-    options; what the other ones refuse shows when a server starts.
+    options. Other invalid options show when a server starts.
 
     :raises SaioError: for the first setting that is refused
     """
@@ -490,7 +490,7 @@ def _sync_client_conf(options: ClusterOptions, place: Place) -> Sections:
 
 def _sync_realms_conf(options: ClusterOptions) -> Sections:
     return {
-        # Servers and daemons look at the file each time they need it.
+        # Servers and daemons check the file for changes each time.
         'DEFAULT': {'mtime_check_interval': '0'},
         SYNC_REALM: _configured(options, SYNC_REALMS, {'key': _SYNC_KEY}),
     }
@@ -537,8 +537,8 @@ def _client_conf(
 
     It has the settings of the proxies and of their filters, without the rates
     of containers: Swift does not limit its daemons either. It keeps no pages
-    of listings. Settings of the section ``internal-client`` come before those
-    of the proxies.
+    of listings. Settings of the section ``internal-client`` take precedence
+    over those of the proxies.
     """
     sections = {
         f'filter:{name}': {

@@ -5,11 +5,11 @@
 
 One process loads all daemons once. Every few seconds it forks a child, in
 which each of them makes one pass. The child shares the memory of the process,
-and what goes wrong in a pass ends with the child. The changes of
+and an error in a pass affects only the child. The changes of
 ``shardmw-resharder`` take longer than a pass, so it has a child of its own.
 
 The process listens on PORT once all daemons are loaded. It closes connections
-at once: they only show that it is there.
+at once: they only show that it runs.
 """
 
 import logging
@@ -75,7 +75,7 @@ def _load(name: str, conf_path: str) -> Daemon:
 
 
 def _pass(daemons: Sequence[Daemon]) -> None:
-    """Have each daemon do once what it has to do."""
+    """Run one pass of each daemon."""
     for daemon in daemons:
         try:
             daemon.run_once()
@@ -86,7 +86,7 @@ def _pass(daemons: Sequence[Daemon]) -> None:
 def _repeat(
     works: Sequence[Callable[[], None]], listener: socket.socket
 ) -> NoReturn:
-    """Do all works in children, each again a while after it has ended."""
+    """Run all works in children, and each again a while after it has ended."""
     due = {work: time.monotonic() for work in works}
     # The work and the process id of each child, by a handle of the process.
     running: dict[int, tuple[Callable, int]] = {}
@@ -110,7 +110,7 @@ def _repeat(
 
 
 def _fork(work: Callable[[], None], listener: socket.socket) -> int:
-    """Do a work in a child, and return its process id."""
+    """Run a work in a child, and return the child's process id."""
     pid = os.fork()
     if pid:
         return pid
@@ -120,7 +120,7 @@ def _fork(work: Callable[[], None], listener: socket.socket) -> int:
     except Exception:
         traceback.print_exc()
     finally:
-        # Children of a daemon's own get here, too.
+        # Children that a daemon has forked get here, too.
         os._exit(0)
 
 

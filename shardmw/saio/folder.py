@@ -135,7 +135,7 @@ class Folder:
         _replace(self.path / _STATE, text + '\n')
 
     def forget(self) -> None:
-        """Delete a cluster that could not be started, but for its logs."""
+        """Delete a cluster that could not be started, except its logs."""
         for each in (self.etc, self.devices, self.cache):
             shutil.rmtree(each, ignore_errors=True)
         (self.path / _STATE).unlink(missing_ok=True)
@@ -146,7 +146,7 @@ class Folder:
         The state is deleted last, so that an interrupted removal can be
         repeated.
 
-        :returns: the names of what else is in the folder
+        :returns: the names of other files in the folder
         :raises SaioError: if one of its folders is a symbolic link. Nothing is
                            deleted then
         """

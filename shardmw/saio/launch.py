@@ -7,7 +7,7 @@
 
 Swift reads swift.conf from a path that is fixed at import, logs to syslog,
 copies databases to other nodes with rsync, and counts updates with cron. A
-machine that runs tests may have none of these, so this module changes them, in
+machine that runs tests may have none of these, so this module replaces them in
 the servers' own processes.
 """
 
@@ -44,8 +44,8 @@ class LogFile(logging.Handler):
     """A log handler that appends to a file, which workers may share.
 
     Each line is a single write to a file that was opened for appending, which
-    needs no lock. A lock that a green thread holds while another one asks for
-    it would block the process.
+    needs no lock. With a lock, one green thread that waits for another would
+    block the process.
     """
 
     def __init__(self, path: str) -> None:
@@ -77,7 +77,7 @@ def main(arguments: list[str]) -> int:
 
 
 def log_to(path: str, level: int = logging.NOTSET) -> None:
-    """Have Swift's loggers append to a file.
+    """Make Swift's loggers append to a file.
 
     :param level: the lowest level that is logged
     """
@@ -97,7 +97,7 @@ def _run_server(kind: str, conf: str) -> int:
 
 
 def _count_updates(middleware: object) -> dict[str, float]:
-    """Count the updates that wait on a node, which has no swift-recon-cron."""
+    """Count the pending updates of a node, as swift-recon-cron would."""
     from swift.cli.recon_cron import get_async_count
 
     return {
@@ -114,7 +114,7 @@ def _run_daemon(name: str, conf: str, once: bool) -> int:
 
 
 def daemon_class(name: str) -> type:
-    """Return the class of a daemon, which needs no rsync."""
+    """Return the class of a daemon, changed so that it needs no rsync."""
     from swift.common import db_replicator
 
     db_replicator.Replicator._rsync_file = _copy_database
@@ -128,7 +128,7 @@ def _copy_database(
     """Copy a database to another node, which is on the same machine.
 
     :param database: its broker; its path before Swift 2.37
-    :param remote_file: the path that the option rsync_module leads to
+    :param remote_file: the path that the option rsync_module determines
     :returns: True, as rsync succeeded
     """
     os.makedirs(os.path.dirname(remote_file), exist_ok=True)

@@ -126,9 +126,9 @@ def parse_setting(text: str) -> tuple[str, str]:
 
 
 def check_are_set(options: ClusterOptions, settings: Iterable[str]) -> None:
-    """Check that a cluster has settings.
+    """Check that some settings are set in a cluster.
 
-    :raises SaioError: for the first one that it does not have
+    :raises SaioError: for the first one that is not
     """
     for setting in settings:
         if setting not in options.settings:
@@ -144,7 +144,7 @@ def check_same_structure(
     """Check that the data of a cluster fits other options.
 
     :param stored: the options that the cluster was made with
-    :param wanted: the other options by name; not all need be there
+    :param wanted: the other options by name; some may be missing
     :raises SaioError: if a structural option differs
     """
     for name in STRUCTURAL_OPTIONS:

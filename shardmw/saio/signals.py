@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Have signals end a command in a way that lets it clean up."""
+"""Make signals end a command in a way that lets it clean up."""
 
 import signal
 import sys

@@ -114,7 +114,7 @@ def ring_devices(
     }
 
 
-#: The servers that a cluster has one of, whose names are their kinds.
+#: Servers that a cluster has only once. Their names are their kinds.
 _SINGLE = (MEMCACHED, DAEMONS)
 
 _ROLES = tuple(kind.removesuffix('-server') for kind in STORAGE_KINDS)
