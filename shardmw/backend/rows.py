@@ -18,7 +18,12 @@ from swift.common.utils import last_modified_date_to_timestamp, quorum_size
 
 from shardmw.backend.answers import Answer
 from shardmw.backend.containers import BackendError
-from shardmw.backend.nodes import Answered, ask_primaries
+from shardmw.backend.nodes import (
+    Answered,
+    ask_node,
+    ask_primaries,
+    request_headers,
+)
 from shardmw.backend.requests import Backend
 
 #: How long rows that move stay in both places. A listing that reads the new
@@ -28,6 +33,9 @@ STAY_SECONDS = 1
 
 #: Kinds of requests with rows that move. Removals take longer.
 COPY, REMOVAL = 'copy', 'removal'
+
+#: What a container server answers without its disks.
+PROBE_METHOD = 'OPTIONS'
 
 #: How many times, in whole seconds, to cache the conversion of.
 CACHED_SECONDS = 32_768
@@ -88,9 +96,15 @@ def merge_rows(
     if moving is None:
         answers = ask()
     else:
-        nodes = _primaries(backend, place)
+        part, nodes = app.container_ring.get_nodes(account, container)
+        headers = request_headers(app, env)
+
+        def probe(node: dict) -> None:
+            path = f'/{account}/{container}'
+            ask_node(app, node, part, PROBE_METHOD, path, headers)
+
         with backend.throttle.sending(
-            moving.kind, nodes, len(rows), moving.check
+            moving.kind, nodes, len(rows), moving.check, probe
         ) as answered:
             answers = ask(answered)
     _check_quorum(answers)

@@ -6,9 +6,13 @@ load, but its response times show it: a request that takes longer than usual
 for its size has waited for others. So each server has a window, the number of
 rows that may be under way there. The window grows by a constant while few
 requests wait, and is halved when more do: additive increase and multiplicative
-decrease. If all requests wait, it becomes smaller than a request: then there
-are pauses between requests. So the mover uses the capacity that clients leave,
-as LEDBAT does on a network.
+decrease. If it is smaller than a request, there are pauses between requests.
+So the mover uses the capacity that clients leave, as LEDBAT does on a network.
+
+The times of merges depend on the disk, too. So when nothing of the mover is
+under way at a server, it sends a probe before a request: one that needs
+neither the disk nor a database. If a probe takes long, it has waited for
+clients.
 
 Sources: D. Chiu and R. Jain, Analysis of the Increase and Decrease Algorithms
 for Congestion Avoidance, 1989; L. Brakmo and L. Peterson, TCP Vegas, 1995;
@@ -22,13 +26,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from shardmw.backend.batch import Address
-from shardmw.backend.concurrency import Event, sleep
+from swift.common.utils import GreenAsyncPile
 
-#: The first, smallest and largest window, in rows. The smallest is a fifth of
-#: the smallest request: four fifths of the time are pauses.
-FIRST_ROWS = 50
-LEAST_ROWS = 10
+from shardmw.backend.batch import Address
+from shardmw.backend.concurrency import Event, Timeout, sleep
+
+#: The first, smallest and largest window, in rows. With the smallest one, the
+#: smallest request takes a twenty-fifth of the time: the rest are pauses.
+FIRST_ROWS = 10
+LEAST_ROWS = 2
 MOST_ROWS = 2000
 
 #: The fewest rows of a request, if there are that many, and the most. The
@@ -39,8 +45,8 @@ MOST_IN_REQUEST = 250
 #: How many rows take as long to merge as a page of rows takes to read.
 ROWS_WORTH_A_PAGE = 250
 
-#: After how many answers the window grows, and by how many rows. Before it is
-#: halved for the first time, it doubles instead.
+#: After how many answers the window grows, and by how many rows. A smaller
+#: window doubles.
 ROUND_ANSWERS = 8
 STEP_ROWS = 50
 
@@ -51,6 +57,13 @@ MOST_LATE = 1
 #: it plus this many seconds.
 SLACK_SHARE = 0.25
 SLACK_SECONDS = 0.003
+
+#: A probe is late if it takes longer than this many times the fastest of the
+#: last ones, and SLACK_SECONDS.
+LATE_PROBE = 2
+
+#: How long to wait for the answer to a probe, in seconds.
+PROBE_SECONDS = 1
 
 #: How long to send nothing to a server after a failed request, in seconds.
 FAILED_SECONDS = 1
@@ -115,6 +128,7 @@ class Sent(NamedTuple):
     :param ahead: the rows that were under way, or being read, when it was sent
     :param same: the rows of the same request to other replicas on the server
     :param at: when it was sent
+    :param is_probed: True if a probe was sent before it
     """
 
     kind: str
@@ -122,6 +136,7 @@ class Sent(NamedTuple):
     ahead: int
     same: int
     at: float
+    is_probed: bool
 
 
 class Window:
@@ -139,7 +154,8 @@ class Window:
         self._reading = 0
         self._rests_until = -math.inf
         self._halved = -math.inf
-        self._is_starting = True
+        self._probes: deque[float] = deque(maxlen=KEPT_TIMES)
+        self._is_probing = False
         self._answers = self._late = 0
         self._expected: defaultdict[str, _Expected] = defaultdict(_Expected)
 
@@ -154,13 +170,36 @@ class Window:
             return math.inf
         return max(0, self._rests_until - now)
 
-    def send(self, kind: str, rows: int, now: float, same: int = 0) -> Sent:
+    def begin_probe(self) -> bool:
+        """Return True if a probe is to be sent now: it waits for clients only.
+
+        Its end must be recorded with :meth:`end_probe`.
+        """
+        is_free = not (self._under_way or self._reading or self._is_probing)
+        self._is_probing = self._is_probing or is_free
+        return is_free
+
+    def end_probe(self, seconds: float, now: float) -> None:
+        """Record how long a probe took; infinity if it failed."""
+        self._is_probing = False
+        self._probes.append(seconds)
+        usual = min(self._probes)
+        self._count(seconds > LATE_PROBE * usual + SLACK_SECONDS, now)
+
+    def send(
+        self,
+        kind: str,
+        rows: int,
+        now: float,
+        same: int = 0,
+        is_probed: bool = False,
+    ) -> Sent:
         """Record that a request is sent, and return it.
 
-        :param kind: as in :class:`Sent`, like `same`
+        :param kind: as in :class:`Sent`, like `same` and `is_probed`
         """
         ahead = self._under_way - same + self._reading
-        sent = Sent(kind, rows, ahead, same, now)
+        sent = Sent(kind, rows, ahead, same, now, is_probed)
         self._under_way += rows
         return sent
 
@@ -184,7 +223,7 @@ class Window:
         if is_good:
             expected.add(sent.rows, seconds)
         # A window is halved only once for the requests that were under way.
-        if sent.at >= self._halved:
+        if sent.at >= self._halved and not (sent.is_probed and is_good):
             self._count(is_late or not is_good, now)
         rows = min(sent.rows, LEAST_IN_REQUEST)
         rest = seconds * max(0, rows / self.rows - 1)
@@ -199,9 +238,8 @@ class Window:
         if self._late > MOST_LATE:
             self.rows = max(LEAST_ROWS, self.rows / 2)
             self._halved = now
-            self._is_starting = False
         elif self._answers == ROUND_ANSWERS:
-            more = self.rows if self._is_starting else STEP_ROWS
+            more = min(self.rows, STEP_ROWS)
             self.rows = min(MOST_ROWS, self.rows + more)
         else:
             return
@@ -232,6 +270,7 @@ class Throttle:
         nodes: Sequence[Mapping],
         rows: int,
         check: Callable[[], None],
+        probe: Callable[[Mapping], None],
     ) -> Iterator[Callable[[Mapping, bool], None]]:
         """Send one request to each of some servers in a block.
 
@@ -242,10 +281,13 @@ class Throttle:
         :param rows: the rows of a request
         :param check: called when there is room, before the block; it raises
                       an error if the request must not be sent any more
+        :param probe: sends a probe to a server, and raises an error if it
+                      does not answer
         :returns: a function to call with the node of each server that has
                   answered, and with False if the request failed
         """
         self._wait_for_room(nodes, rows)
+        probed = self._probed(nodes, probe)
         check()
         while self._pause(nodes, rows):
             # Other requests may have taken the room during the check.
@@ -257,7 +299,8 @@ class Throttle:
         for node in nodes:
             window = self._window(node)
             device = f'{kind} {node["device"]}'
-            sent = window.send(device, rows, now, same[window])
+            is_probed = window in probed
+            sent = window.send(device, rows, now, same[window], is_probed)
             same[window] += rows
             under_way.append((node, sent))
 
@@ -289,6 +332,21 @@ class Throttle:
             for node in nodes:
                 self._window(node).read(-ROWS_WORTH_A_PAGE)
 
+    def _probed(
+        self, nodes: Sequence[Mapping], probe: Callable[[Mapping], None]
+    ) -> set[Window]:
+        """Probe the servers at which nothing is under way; return theirs."""
+        windows = {}
+        for node in nodes:
+            window = self._window(node)
+            if window.begin_probe():
+                windows[window] = node
+        pile = GreenAsyncPile(max(1, len(windows)))
+        for window, node in windows.items():
+            pile.spawn(_probe, window, node, probe)
+        list(pile)
+        return set(windows)
+
     def _window(self, node: Mapping) -> Window:
         return self._windows[node['ip'], node['port']]
 
@@ -302,3 +360,18 @@ class Throttle:
     def _pause(self, nodes: Sequence[Mapping], rows: int) -> float:
         now = time.monotonic()
         return max(self._window(node).pause(rows, now) for node in nodes)
+
+
+def _probe(
+    window: Window, node: Mapping, probe: Callable[[Mapping], None]
+) -> None:
+    began = time.monotonic()
+    seconds = math.inf
+    try:
+        with Timeout(PROBE_SECONDS):
+            probe(node)
+        seconds = time.monotonic() - began
+    except (Exception, Timeout):
+        pass  # the request that follows fails, too, or is late
+    finally:
+        window.end_probe(seconds, time.monotonic())

@@ -19,6 +19,9 @@ CLIENT_SECONDS = 0.004
 MERGE_SECONDS = 0.003, 0.004
 ROW_SECONDS = 0.00004
 
+#: How long a probe takes.
+PROBE_SECONDS = 0.0008
+
 
 class Server:
     """A container server that clients and the mover use.
@@ -97,17 +100,28 @@ class Server:
         rate = max(load, 0.01) * len(self._free) / CLIENT_SECONDS
         self._later(self._random.expovariate(rate), self._client_comes)
 
-    def _send(self) -> None:
+    def _send(self, is_probed: bool = False) -> None:
         window = self.window
         rows = window.in_request
         pause = window.pause(rows, self.now)
         if pause:
             self._later(min(pause, 0.001), self._send)
             return
+        if not is_probed and window.begin_probe():
+            seconds = self._serve(PROBE_SECONDS) - self.now
+
+            def answer_probe() -> None:
+                window.end_probe(seconds, self.now)
+                self._send(is_probed=True)
+
+            self._later(seconds, answer_probe)
+            return
         device = self._random.randrange(len(self._merge_seconds))
         left = self._replicas
         for replica in range(self._replicas):
-            sent = window.send(str(device), rows, self.now, replica * rows)
+            sent = window.send(
+                str(device), rows, self.now, replica * rows, is_probed
+            )
             disk = self._random.uniform(*self._merge_seconds[device])
             end = self._serve(disk + rows * ROW_SECONDS)
 

@@ -16,7 +16,7 @@ def test_pages_of_containers_have_the_rows_wanted_or_as_many_as_swift_allows(
 
 
 def test_pages_of_accounts_have_as_many_containers_as_swift_allows(
-    monkeypatch
+    monkeypatch,
 ):
     monkeypatch.setattr(constraints, 'ACCOUNT_LISTING_LIMIT', 3)
     assert account_page() == 3

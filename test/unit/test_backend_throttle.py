@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of how the mover adapts to the load of container servers."""
 
+import math
+import random
 import time
 from statistics import mean
 
 import pytest
 
 from shardmw.backend import concurrency
+from shardmw.backend import throttle as module
 from shardmw.backend.throttle import (
     FAILED_SECONDS,
     FIRST_ROWS,
@@ -16,6 +19,8 @@ from shardmw.backend.throttle import (
     MOST_REST_SECONDS,
     MOST_ROWS,
     ROUND_ANSWERS,
+    STEP_ROWS,
+    Sent,
     Throttle,
     Window,
 )
@@ -61,6 +66,8 @@ def test_an_idle_server_gets_as_many_rows_as_it_takes(
     )
     # With more processes, two requests may meet at one of them.
     share = {1: 0.9, 2: 0.6, 4: 0.5}[processes]
+    if merge_seconds == UNEVEN:
+        share *= 0.8  # some of the merges seem to have waited
     least = share * capacity(processes, merge_seconds)
     assert server.rate(5, 60) > least
 
@@ -79,8 +86,8 @@ def test_clients_of_a_busy_server_wait_no_longer(load):
         waits = mean(each.wait(share, 10, 60) for each in with_mover)
         waits_before = mean(each.wait(share, 10, 60) for each in without)
         # a wait is a part of the latency of a request
-        assert waits < 1.15 * waits_before + 0.002
-    assert all(each.rate(10, 60) > 100 for each in with_mover)
+        assert waits < 1.1 * waits_before + 0.001
+    assert all(each.rate(10, 60) > 80 for each in with_mover)
 
 
 @pytest.mark.parametrize('load', [0.1, 0.3])
@@ -127,17 +134,21 @@ class TestWindow:
         for _ in range(count * ROUND_ANSWERS):
             self.request(window, **answers)
 
-    def test_doubles_until_a_request_waits(self, window):
+    def test_doubles_and_then_grows_by_a_constant(self, window):
         self.rounds(window, 3)
         assert window.rows == 8 * FIRST_ROWS
+        self.rounds(window, 2)
+        assert window.rows == 8 * FIRST_ROWS + 2 * STEP_ROWS
+
+    def test_is_halved_if_two_requests_wait(self, window):
+        self.rounds(window, 3)
         self.request(window, seconds=1)
+        assert window.rows == 8 * FIRST_ROWS
         self.request(window, seconds=1)
         assert window.rows == 4 * FIRST_ROWS
-        self.rounds(window, 1, at=2)
-        assert 4 * FIRST_ROWS < window.rows < 8 * FIRST_ROWS
 
     def test_has_bounds(self, window):
-        self.rounds(window, 50)
+        self.rounds(window, 60)
         assert window.rows == MOST_ROWS
         assert window.in_request == MOST_IN_REQUEST
         for at in range(50):
@@ -178,10 +189,10 @@ class TestWindow:
 
     def test_rests_if_it_is_smaller_than_a_request(self, window):
         window.rows = LEAST_ROWS
-        self.request(window, at=10, seconds=0.5)
-        rest = 0.5 * (50 / LEAST_ROWS - 1)
-        assert window.pause(50, 10.5) == pytest.approx(rest)
-        assert window.pause(50, 10.6 + rest) == 0
+        self.request(window, at=10, seconds=0.1)
+        rest = 0.1 * (50 / LEAST_ROWS - 1)
+        assert window.pause(50, 10.1) == pytest.approx(rest)
+        assert window.pause(50, 10.2 + rest) == 0
 
     def test_rests_for_some_seconds_at_most(self, window):
         window.rows = LEAST_ROWS
@@ -194,11 +205,65 @@ class TestWindow:
         assert window.pause(50, 10.5) == pytest.approx(FAILED_SECONDS)
 
     def test_expects_more_of_kinds_that_take_longer(self, window):
-        for _ in range(4 * ROUND_ANSWERS):
+        for _ in range(30 * ROUND_ANSWERS):
             for kind, seconds in (('removal', 0.1), ('copy', 0.01)):
                 sent = window.send(kind, 50, 0)
                 window.answer(sent, seconds, True)
         assert window.rows == MOST_ROWS
+
+
+class TestProbes:
+    """A probe waits for clients alone: it needs no disk."""
+
+    @pytest.fixture
+    def window(self) -> Window:
+        return Window()
+
+    def probe(self, window, seconds: float) -> Sent:
+        """Send a probe and then a request that takes long on the disk."""
+        assert window.begin_probe()
+        window.end_probe(seconds, 0)
+        sent = window.send('copy', 50, 0, is_probed=True)
+        window.answer(sent, random.uniform(0.01, 0.1), True)
+        return sent
+
+    def test_decide_whatever_the_request_takes(self, window):
+        for _ in range(3 * ROUND_ANSWERS):
+            self.probe(window, 0.001)
+        assert window.rows == 8 * FIRST_ROWS
+
+    def test_halve_the_window_if_two_take_long(self, window):
+        for seconds in (0.001, 0.006, 0.006):
+            self.probe(window, seconds)
+        assert window.rows == FIRST_ROWS / 2
+
+    def test_take_long_compared_with_the_fastest_one(self, window):
+        for seconds in [0.01] * 7 + [0.022]:
+            self.probe(window, seconds)
+        assert window.rows == 2 * FIRST_ROWS
+
+    def test_that_fail_have_waited(self, window):
+        for seconds in (0.001, math.inf, math.inf):
+            self.probe(window, seconds)
+        assert window.rows == FIRST_ROWS / 2
+
+    def test_do_not_hide_that_a_request_failed(self, window):
+        for seconds in (0.001, 0.001):
+            window.begin_probe()
+            window.end_probe(seconds, 0)
+            sent = window.send('copy', 50, 0, is_probed=True)
+            window.answer(sent, 0.01, False)
+        assert window.rows == FIRST_ROWS / 2
+
+    def test_are_not_sent_while_something_else_is_under_way(self, window):
+        window.read(1)
+        assert not window.begin_probe()
+        window.read(-1)
+        sent = window.send('copy', 50, 0)
+        assert not window.begin_probe()
+        window.answer(sent, 0.01, True)
+        assert window.begin_probe()
+        assert not window.begin_probe()  # one at a time
 
 
 class TestThrottle:
@@ -211,15 +276,20 @@ class TestThrottle:
         answer = concurrency.Event()
 
         def send() -> None:
-            with throttle.sending('copy', nodes, FIRST_ROWS, check) as tell:
+            with throttle.sending(
+                'copy', nodes, FIRST_ROWS, check, self.probe
+            ) as tell:
                 log.append(name)
                 answer.wait()
                 for each in nodes:
                     tell(each, True)
 
         concurrency.spawn(send)
-        concurrency.sleep()
+        concurrency.sleep(0.01)
         return answer
+
+    def probe(self, node) -> None:
+        """Answer at once."""
 
     def test_waits_until_all_servers_have_room(self, throttle):
         log = []
@@ -230,6 +300,31 @@ class TestThrottle:
         concurrency.sleep(0.1)
         assert log == ['both', 'there']
         second.send()
+
+    def test_probes_servers_at_which_nothing_is_under_way(self, throttle):
+        probed = []
+
+        def send(nodes):
+            return throttle.sending(
+                'copy', nodes, 1, lambda: None, probed.append
+            )
+
+        with send([HERE]) as tell:
+            with send([THERE]):
+                assert probed == [HERE, THERE]
+            tell(HERE, True)
+        with send([HERE]), send([HERE]):
+            assert probed == [HERE, THERE, HERE]
+
+    def test_sends_a_request_if_the_probe_is_not_answered(
+        self, throttle, monkeypatch
+    ):
+        monkeypatch.setattr(module, 'PROBE_SECONDS', 0.01)
+        wait = concurrency.Event().wait
+        with throttle.sending(
+            'copy', [HERE], 1, lambda: None, lambda _node: wait()
+        ):
+            assert not throttle._window(HERE).begin_probe()
 
     def test_other_servers_have_room_meanwhile(self, throttle):
         log = []
@@ -263,7 +358,7 @@ class TestThrottle:
 
         with (
             pytest.raises(RuntimeError),
-            throttle.sending('copy', [HERE], FIRST_ROWS, fail),
+            throttle.sending('copy', [HERE], FIRST_ROWS, fail, self.probe),
         ):
             raise AssertionError
         assert throttle._window(HERE).pause(MOST_ROWS, 0) == 0
@@ -272,7 +367,9 @@ class TestThrottle:
         replicas = [node(1), node(1, 'd2', 1)]
         with (
             pytest.raises(RuntimeError),
-            throttle.sending('copy', replicas, FIRST_ROWS, lambda: None),
+            throttle.sending(
+                'copy', replicas, FIRST_ROWS, lambda: None, self.probe
+            ),
         ):
             raise RuntimeError
         window = throttle._window(HERE)
@@ -283,4 +380,4 @@ class TestThrottle:
     def test_a_request_has_as_many_rows_as_all_servers_take(self, throttle):
         throttle._window(HERE).rows = MOST_ROWS
         assert throttle.in_request([HERE]) == MOST_IN_REQUEST
-        assert throttle.in_request([HERE, THERE]) == FIRST_ROWS
+        assert throttle.in_request([HERE, THERE]) == LEAST_IN_REQUEST
