@@ -58,7 +58,7 @@ help:
 
 .PHONY: demo
 demo: $(INSTALLED) memcached
-	@python -m shardmw.demo $(DEMO)
+	@python -m shardmw_demo $(DEMO)
 
 .PHONY: test
 test: lint memcached

@@ -10,8 +10,8 @@ from functools import partial
 
 from swift.common.wsgi import loadwsgi
 
-from shardmw import container_filter
-from shardmw.backend.concurrency import sleep
+from shardmw.container_server import filter as container_filter
+from shardmw.swift.concurrency import sleep
 
 
 def _server(

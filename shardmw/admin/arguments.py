@@ -5,7 +5,7 @@ import math
 
 import click
 
-from shardmw.admin.errors import AdminError
+from shardmw.reshard.errors import AdminError
 from shardmw.admin.names import parse_name
 
 

@@ -14,7 +14,7 @@ from typing import TextIO
 
 import click
 
-from shardmw.admin.advice import (
+from shardmw.reshard.advice import (
     NEAR,
     ROWS_PER_SHARD,
     Finding,
@@ -28,9 +28,9 @@ from shardmw.admin.arguments import (
     OBJECT,
     Name,
 )
-from shardmw.admin.changing import cancel, reshard, status
-from shardmw.admin.errors import FOUND, AdminError
-from shardmw.admin.folder import use_swift_dir
+from shardmw.admin.change_commands import cancel, reshard, status
+from shardmw.reshard.errors import FOUND, AdminError
+from shardmw.reshard.swift_folder import use_swift_dir
 from shardmw.admin.names import parse_name
 from shardmw.admin.printing import (
     print_json,
@@ -38,8 +38,8 @@ from shardmw.admin.printing import (
     print_table,
     printable,
 )
-from shardmw.commands import completion_help
-from shardmw.record import Sharding
+from shardmw.admin.entry_points import completion_help
+from shardmw.core.layout import Sharding
 
 SWIFT_DIR = '/etc/swift'
 CONF_NAME = 'internal-client.conf'
@@ -505,7 +505,7 @@ def _open(swift_dir: Path, conf: Path | None):
     :raises AdminError: if swift.conf or the configuration cannot be read
     """
     use_swift_dir(swift_dir)
-    from shardmw.admin.cluster import open_cluster
+    from shardmw.reshard.cluster import open_cluster
 
     return open_cluster(conf or swift_dir / CONF_NAME, swift_dir)
 
@@ -516,7 +516,7 @@ def _text_of(err: Exception) -> str | None:
         return printable(str(err))
     # These imports fail if swift.conf is invalid, which is an AdminError.
     from shardmw.backend.containers import BackendError
-    from shardmw.record import LayoutError
+    from shardmw.core.layout import LayoutError
 
     if isinstance(err, LayoutError):
         return f'layout record: {err}'
@@ -526,7 +526,7 @@ def _text_of(err: Exception) -> str | None:
 def _survey(connect: Callable):
     cluster = connect()
     cluster.check_filter()
-    from shardmw.admin.survey import Survey
+    from shardmw.reshard.survey import Survey
 
     return Survey(cluster)
 

@@ -3,7 +3,7 @@
 
 from urllib.parse import unquote
 
-from shardmw.admin.errors import AdminError
+from shardmw.reshard.errors import AdminError
 
 
 def parse_name(text: str, parts: int) -> tuple[str, ...]:

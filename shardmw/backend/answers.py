@@ -17,7 +17,7 @@ from swift.proxy.controllers.base import headers_to_container_info
 
 from shardmw.backend.containers import BackendError
 from shardmw.backend.turns import NoTurn
-from shardmw.metrics import (
+from shardmw.backend.metrics import (
     OTHER,
     RECORD,
     SHARD,
@@ -25,8 +25,8 @@ from shardmw.metrics import (
     UNAVAILABLE,
     UNAVAILABLE_OF_CONTAINER,
 )
-from shardmw.paths import Path
-from shardmw.record import LayoutError
+from shardmw.core.paths import Path
+from shardmw.core.layout import LayoutError
 
 #: The Retry-After of a 503 for a request that got no turn.
 RETRY_SECONDS = 1

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from swift.common.bufferedhttp import BufferedHTTPConnection
 
-from shardmw.backend.concurrency import sleep, spawn
+from shardmw.swift.concurrency import sleep, spawn
 
 #: How long a connection stays open without a request.
 IDLE_SECONDS = 1

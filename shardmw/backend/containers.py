@@ -7,8 +7,8 @@ from swift.common.http import is_server_error, is_success
 from swift.common.request_helpers import get_sys_meta_prefix
 from swift.common.swob import Request
 
-from shardmw.paths import Path
-from shardmw.placement import (
+from shardmw.core.paths import Path
+from shardmw.core.placement import (
     ALL_NAMES,
     NameRange,
     backing_container,
@@ -18,7 +18,7 @@ from shardmw.placement import (
     shard_of,
     shards_of_range,
 )
-from shardmw.record import ANNOUNCED, Layout, parse_record
+from shardmw.core.layout import ANNOUNCED, Layout, parse_record
 
 SWIFT_SOURCE = 'SMW'
 SHARD_COUNT_HEADER = 'X-Container-Shard-Count'

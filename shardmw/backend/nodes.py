@@ -23,9 +23,9 @@ from swift.proxy.controllers.base import close_swift_conn
 from swift.proxy.server import Application
 
 from shardmw.backend.answers import Answer
-from shardmw.backend.concurrency import Timeout
+from shardmw.swift.concurrency import Timeout
 from shardmw.backend.connections import Connection, Connections
-from shardmw.evidence import Replica, Said
+from shardmw.core.evidence import Replica, Said
 
 #: How long to wait for all replicas of a container if answers of a majority
 #: that knows it are enough.

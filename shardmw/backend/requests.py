@@ -24,22 +24,22 @@ from swift.proxy.controllers.obj import BaseObjectController
 from swift.proxy.server import Application
 
 from shardmw.backend.answers import SPLIT_STATES, Answer
-from shardmw.backend.batch import Address
-from shardmw.backend.concurrency import Timeout
+from shardmw.core.batch import Address
+from shardmw.swift.concurrency import Timeout
 from shardmw.backend.connections import Connections
 from shardmw.backend.containers import (
     SWIFT_SOURCE,
     BackendError,
     LogicalContainer,
 )
-from shardmw.backend.infocache import INFOCACHE_ENV, info_at_hand
+from shardmw.swift.infocache import INFOCACHE_ENV, info_at_hand
 from shardmw.backend.shard_reads import ShardReads
 from shardmw.backend.throttle import Throttle
 from shardmw.backend.turns import TURN_ENV, Turns
 from shardmw.garbage import leave_out_lasting_objects
-from shardmw.metrics import SILENT, Metrics
-from shardmw.paths import Path, parse_path
-from shardmw.placement import REGISTER, is_hidden_account, owner_of
+from shardmw.backend.metrics import SILENT, Metrics
+from shardmw.core.paths import Path, parse_path
+from shardmw.core.placement import REGISTER, is_hidden_account, owner_of
 
 RESERVED_NAMES_ENV = 'HTTP_X_BACKEND_ALLOW_RESERVED_NAMES'
 NEWEST_ENV = 'HTTP_X_NEWEST'

@@ -23,7 +23,7 @@ from swift.proxy.controllers.base import NodeIter
 from swift.proxy.server import Application
 
 from shardmw.backend.answers import Answer
-from shardmw.backend.batch import (
+from shardmw.core.batch import (
     METHOD,
     MOST_READS,
     Address,
@@ -34,7 +34,7 @@ from shardmw.backend.batch import (
     encode_reads,
     grouped,
 )
-from shardmw.backend.concurrency import Timeout
+from shardmw.swift.concurrency import Timeout
 from shardmw.backend.containers import LogicalContainer
 from shardmw.backend.nodes import (
     ask_node,

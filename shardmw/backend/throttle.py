@@ -28,8 +28,8 @@ from typing import NamedTuple
 
 from swift.common.utils import GreenAsyncPile
 
-from shardmw.backend.batch import Address
-from shardmw.backend.concurrency import Event, Timeout, sleep
+from shardmw.core.batch import Address
+from shardmw.swift.concurrency import Event, Timeout, sleep
 
 #: The first, smallest and largest window, in rows. With the smallest one, the
 #: smallest request takes a twenty-fifth of the time: the rest are pauses.

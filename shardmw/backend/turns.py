@@ -18,7 +18,7 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from shardmw.backend.concurrency import Event, Timeout
+from shardmw.swift.concurrency import Event, Timeout
 from shardmw.backend.containers import BackendError
 
 #: This key is in the environment of a request that has a turn.

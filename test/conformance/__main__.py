@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import click
 
-from shardmw.saio import SaioError
+from shardmw_saio import SaioError
 from test.conformance.errors import ConformanceError
 from test.conformance.jobs import Job, plan
 from test.conformance.provenance import provenance

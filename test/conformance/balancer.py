@@ -18,7 +18,7 @@ from concurrent.futures import Future
 from typing import NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
-from shardmw.saio.topology import HOST
+from shardmw_saio.topology import HOST
 from test.conformance.framing import (
     HEAD_END,
     LINE_END,

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Set
 from dataclasses import dataclass
 
-from shardmw.placement import (
+from shardmw.core.placement import (
     backing_base,
     can_be_sharded,
     hidden_account,

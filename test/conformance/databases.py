@@ -24,7 +24,7 @@ class ContainerName(NamedTuple):
 def container_names(devices: Path) -> set[ContainerName]:
     """Return the names of all containers that were created.
 
-    :param devices: as :attr:`shardmw.saio.Cluster.devices_path`
+    :param devices: as :attr:`shardmw_saio.Cluster.devices_path`
     """
     return {_name(database) for database in devices.glob(_DATABASES)}
 

@@ -7,9 +7,9 @@ import shutil
 import time
 from pathlib import Path
 
-from shardmw.saio import Cluster
-from shardmw.saio.status import RUNNING
-from shardmw.saio.topology import PROXY_KIND
+from shardmw_saio import Cluster
+from shardmw_saio.status import RUNNING
+from shardmw_saio.topology import PROXY_KIND
 from test.conformance.accounts import create_accounts
 from test.conformance.balancer import balancing
 from test.conformance.census import take_census

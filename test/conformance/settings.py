@@ -3,7 +3,7 @@
 
 from collections.abc import Mapping
 
-from shardmw.saio.config import STORAGE_DOMAIN
+from shardmw_saio.config import STORAGE_DOMAIN
 
 #: The users, by the role that the tests give to each of them.
 OWNER = 'test:tester'

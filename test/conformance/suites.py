@@ -30,7 +30,7 @@ class Suite:
     :param paths: files, folders and tests, in Swift's source tree
     :param without: tests among them that are in another suite
     :param settings: the settings of the cluster, as in
-                     :class:`~shardmw.saio.ClusterOptions`
+                     :class:`~shardmw_saio.ClusterOptions`
     """
 
     name: str

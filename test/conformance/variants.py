@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from shardmw.saio import ClusterOptions
+from shardmw_saio import ClusterOptions
 
 DEFAULT_SHARDS = 'shardmw.default_shards'
 

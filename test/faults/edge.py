@@ -17,8 +17,8 @@ from eventlet import sleep
 from swift.common.utils import Timestamp
 from swift.common.wsgi import loadwsgi
 
-from shardmw import container_filter
-from shardmw.saio.processes import MARK
+from shardmw.container_server import filter as container_filter
+from shardmw_saio.processes import MARK
 
 FOLDER = 'faults'
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from swift.common.ring import RingBuilder
 from swift.common.ring.ring import DEFAULT_RELOAD_TIME
 
-from shardmw.saio.rings import PART_POWER, RingDevices, write_rings
+from shardmw_saio.rings import PART_POWER, RingDevices, write_rings
 
 #: The time until all servers and daemons have loaded a new ring.
 RELOAD_SECONDS = DEFAULT_RELOAD_TIME + 1

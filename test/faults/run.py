@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from functools import partial
 from typing import NamedTuple
 
-from shardmw.placement import HIDDEN_PREFIX
+from shardmw.core.placement import HIDDEN_PREFIX
 from test.faults.changes import Changes
 from test.faults.clients import (
     HOT,

@@ -15,10 +15,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from shardmw.saio import Cluster, ClusterOptions
-from shardmw.saio.commands import memcached_command
-from shardmw.saio.ports import PortReservations
-from shardmw.saio.topology import ring_devices
+from shardmw_saio import Cluster, ClusterOptions
+from shardmw_saio.commands import memcached_command
+from shardmw_saio.ports import PortReservations
+from shardmw_saio.topology import ring_devices
 from test.faults import edge
 from test.faults.rings import RELOAD_SECONDS, Rings, spare_of
 from test.functional.client import Client
@@ -275,7 +275,7 @@ class Site:
         name = f'{daemon}@{conf}'
         etc = self.cluster.swift_dir
         log = self.cluster.path / 'log' / f'{name}.log'
-        command = [sys.executable, '-m', 'shardmw.saio.launch', 'service']
+        command = [sys.executable, '-m', 'shardmw_saio.launch', 'service']
         self._run(name, [*command, daemon, f'{etc}/{conf}.conf', str(log)])
 
     def _run(self, name: str, command: list[str]) -> None:

@@ -14,14 +14,14 @@ from swift.common.memcached import MemcacheRing
 from swift.common.utils import Timestamp, get_logger
 from swift.container.backend import ContainerBroker
 
-from shardmw.placement import (
+from shardmw.core.placement import (
     backing_container,
     backing_prefix,
     hidden_account,
     parse_backing,
     shard_of,
 )
-from shardmw.saio import Cluster
+from shardmw_saio import Cluster
 from test.functional.client import Answer, Client
 
 RESERVED_NAMES = {'X-Allow-Reserved-Names': 'true'}

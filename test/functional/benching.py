@@ -15,17 +15,17 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from shardmw.bench import signals
-from shardmw.bench.cli import main
-from shardmw.bench.load import stage
-from shardmw.bench.load.clients import Clients
-from shardmw.bench.results import provenance
-from shardmw.bench.site import Runner, Site
-from shardmw.bench.targets.account import Account
-from shardmw.saio import Cluster, ClusterOptions
+from shardmw_bench import signals
+from shardmw_bench.cli import main
+from shardmw_bench.load import stage
+from shardmw_bench.load.clients import Clients
+from shardmw_bench.results import provenance
+from shardmw_bench.site import Runner, Site
+from shardmw_bench.targets.account import Account
+from shardmw_saio import Cluster, ClusterOptions
 from test.functional.conftest import unique
 
-BENCH = (sys.executable, '-m', 'shardmw.bench')
+BENCH = (sys.executable, '-m', 'shardmw_bench')
 PATIENCE_SECONDS = 600
 
 #: Variables that the tests' environment may have, and commands must not see.

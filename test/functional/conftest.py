@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from shardmw.saio import Cluster, ClusterOptions
+from shardmw_saio import Cluster, ClusterOptions
 from test.functional.backing import Backing
 from test.functional.client import Client
 from test.functional.unfiltered import unfiltered_url

@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from shardmw.saio import Cluster
-from shardmw.saio.logs import lines, size
+from shardmw_saio import Cluster
+from shardmw_saio.logs import lines, size
 
 PAGE = Path(__file__).parents[2] / 'doc' / 'access.md'
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from shardmw.saio import Cluster
+from shardmw_saio import Cluster
 from test.functional.operating import SETTLE_SECONDS
 from test.functional.realclients import FOREIGN_VARIABLES
 

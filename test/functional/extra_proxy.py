@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from shardmw.saio import Cluster
-from shardmw.saio.commands import memcached_path
-from shardmw.saio.ports import PortReservations
+from shardmw_saio import Cluster
+from shardmw_saio.commands import memcached_path
+from shardmw_saio.ports import PortReservations
 
 HOST = '127.0.0.1'
 READY_SECONDS = 120
@@ -41,7 +41,7 @@ def running_proxy(
         conf['DEFAULT']['bind_port'] = str(port)
         with path.open('w') as text:
             conf.write(text)
-        command = [sys.executable, '-m', 'shardmw.saio.launch', 'server']
+        command = [sys.executable, '-m', 'shardmw_saio.launch', 'server']
         with _running([*command, 'proxy-server', str(path), str(log)], port):
             yield f'http://{HOST}:{port}'
 

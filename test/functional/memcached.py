@@ -3,7 +3,7 @@
 
 import socket
 
-from shardmw.saio import Cluster
+from shardmw_saio import Cluster
 
 
 def flush(cluster: Cluster) -> None:

@@ -15,11 +15,11 @@ import pytest
 from swift.common.direct_client import direct_delete_object
 from swift.common.utils import Timestamp
 
-from shardmw.saio import Cluster
+from shardmw_saio import Cluster
 from test.functional.client import Client
 from test.functional.conftest import SHARD_COUNT_HEADER
 
-SAIO = 'from shardmw.commands import saio; saio()'
+SAIO = 'from shardmw.admin.entry_points import saio; saio()'
 
 #: Short cache times and timeouts, for which a change has to wait. Object
 #: servers wait for container servers before they acknowledge a write.
@@ -136,7 +136,7 @@ class Resharder:
         conf = self.cluster.path / 'etc' / f'{name}.conf'
         log = self.cluster.path / 'log' / f'{name}.log'
         self._write(conf, options)
-        command = [sys.executable, '-m', 'shardmw.saio.launch', how, SECTION]
+        command = [sys.executable, '-m', 'shardmw_saio.launch', how, SECTION]
         # The daemon ends its whole process group, so it gets its own.
         process = subprocess.Popen(
             [*command, str(conf), str(log)], cwd=ROOT, start_new_session=True

@@ -14,7 +14,7 @@ import boto3
 from botocore.client import BaseClient
 from botocore.config import Config
 
-from shardmw.saio import Cluster
+from shardmw_saio import Cluster
 from test.functional.client import Client
 from test.functional.conftest import (
     SHARD_COUNT_HEADER,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from shardmw.saio import Cluster, ClusterOptions
+from shardmw_saio import Cluster, ClusterOptions
 from test.functional.client import Answer, Client
 from test.functional.conftest import SHARD_COUNT_HEADER, USER, unique
 

@@ -19,7 +19,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from shardmw.placement import backing_container
+from shardmw.core.placement import backing_container
 from test.functional.alike import make_twins, masked
 from test.functional.archives import archive_of
 from test.functional.client import Answer, Client

@@ -11,12 +11,12 @@ from collections.abc import Callable
 import pytest
 from swift.container.backend import ContainerBroker
 
-from shardmw.placement import hidden_account, shard_of
+from shardmw.core.placement import hidden_account, shard_of
 from test.functional.backing import databases, name_in_shard, put_rows
 from test.functional.conftest import SHARD_COUNT_HEADER, unique
 
-SAIO = 'from shardmw.commands import saio; saio()'
-ADMIN = 'from shardmw.commands import admin; admin()'
+SAIO = 'from shardmw.admin.entry_points import saio; saio()'
+ADMIN = 'from shardmw.admin.entry_points import admin; admin()'
 NAMES = [f'o{i}' for i in range(10)]
 SNOWMAN = '☃ 50%'
 

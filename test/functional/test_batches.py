@@ -16,10 +16,10 @@ from urllib.parse import urlencode
 
 import pytest
 
-from shardmw.backend.batch import MOST_READS
-from shardmw.placement import hidden_account
-from shardmw.saio import Cluster, ClusterOptions
-from shardmw.saio.logs import lines, size
+from shardmw.core.batch import MOST_READS
+from shardmw.core.placement import hidden_account
+from shardmw_saio import Cluster, ClusterOptions
+from shardmw_saio.logs import lines, size
 from test.functional.alike import make_twins, masked
 from test.functional.backing import Backing, databases
 from test.functional.client import Answer, Client

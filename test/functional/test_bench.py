@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from shardmw.bench.report.pages import BEGIN, END
+from shardmw_bench.report.pages import BEGIN, END
 from test.functional.benching import run_bench, run_here, start_bench
 
 #: The quickest experiments, which need only a cluster.

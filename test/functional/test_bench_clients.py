@@ -19,15 +19,15 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from shardmw.bench.errors import BenchError, Interrupted
-from shardmw.bench.load import clients as module
-from shardmw.bench.load.clients import Clients
-from shardmw.bench.load.outcome import (
+from shardmw_bench.errors import BenchError, Interrupted
+from shardmw_bench.load import clients as module
+from shardmw_bench.load.clients import Clients
+from shardmw_bench.load.outcome import (
     LOST,
     TIMED_OUT,
     UNANSWERED,
 )
-from shardmw.bench.load.sources import (
+from shardmw_bench.load.sources import (
     AT_ONCE,
     BACK_OFF,
     Deletes,
@@ -36,9 +36,9 @@ from shardmw.bench.load.sources import (
     Reads,
     Uploads,
 )
-from shardmw.bench.names import FlatNames
-from shardmw.bench.results.summary import summarize
-from shardmw.bench.units import Mix
+from shardmw_bench.names import FlatNames
+from shardmw_bench.results.summary import summarize
+from shardmw_bench.units import Mix
 from test.functional.answering import CREATED, answering, refused
 
 UPLOADS = Uploads('/v1/AUTH_test/c', 3)

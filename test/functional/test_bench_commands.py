@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from shardmw.bench.targets.account import Account
+from shardmw_bench.targets.account import Account
 from test.functional.benching import (
     csv_rows,
     own_cluster_is,

@@ -3,14 +3,14 @@
 
 import pytest
 
-from shardmw.bench.databases import databases
-from shardmw.bench.errors import BenchError
-from shardmw.bench.kinds import sharded
-from shardmw.bench.load.clients import Clients
-from shardmw.bench.names import FlatNames
-from shardmw.bench.replicas import contents, converge, empty_device
-from shardmw.bench.site import embedded_site
-from shardmw.saio import ClusterOptions
+from shardmw_bench.databases import databases
+from shardmw_bench.errors import BenchError
+from shardmw_bench.kinds import sharded
+from shardmw_bench.load.clients import Clients
+from shardmw_bench.names import FlatNames
+from shardmw_bench.replicas import contents, converge, empty_device
+from shardmw_bench.site import embedded_site
+from shardmw_saio import ClusterOptions
 from test.functional.benching import runner
 
 KIND = sharded(2)

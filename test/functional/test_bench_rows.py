@@ -8,14 +8,14 @@ from functools import partial, reduce
 import pytest
 from swift.common.db import chexor
 
-from shardmw.bench import preload as module
-from shardmw.bench.databases import connected, content, databases, parts
-from shardmw.bench.errors import BenchError, Interrupted
-from shardmw.bench.kinds import PLAIN, native, sharded
-from shardmw.bench.names import FlatNames, TreeNames
-from shardmw.bench.preload import preload, stagger
-from shardmw.bench.targets.account import Account
-from shardmw.bench.targets.native import (
+from shardmw_bench import preload as module
+from shardmw_bench.databases import connected, content, databases, parts
+from shardmw_bench.errors import BenchError, Interrupted
+from shardmw_bench.kinds import PLAIN, native, sharded
+from shardmw_bench.names import FlatNames, TreeNames
+from shardmw_bench.preload import preload, stagger
+from shardmw_bench.targets.account import Account
+from shardmw_bench.targets.native import (
     even_bounds,
     find_ranges,
     report_usage,
@@ -23,7 +23,7 @@ from shardmw.bench.targets.native import (
     run_sharder,
     shard_natively,
 )
-from shardmw.placement import hidden_account, shard_of
+from shardmw.core.placement import hidden_account, shard_of
 from test.functional.conftest import SHARDS, USER, make_plain, make_sharded
 
 SIZE = 3

@@ -10,14 +10,14 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import requests
 
-from shardmw.bench.errors import BenchError
-from shardmw.bench.kinds import PLAIN, native, sharded
-from shardmw.bench.load.clients import Clients
-from shardmw.bench.load.sources import Listings, Uploads
-from shardmw.bench.names import FlatNames, TreeNames
-from shardmw.bench.site import embedded_site, remote_site
-from shardmw.bench.targets.account import Account, Auth, ContainerHead
-from shardmw.saio import ClusterOptions
+from shardmw_bench.errors import BenchError
+from shardmw_bench.kinds import PLAIN, native, sharded
+from shardmw_bench.load.clients import Clients
+from shardmw_bench.load.sources import Listings, Uploads
+from shardmw_bench.names import FlatNames, TreeNames
+from shardmw_bench.site import embedded_site, remote_site
+from shardmw_bench.targets.account import Account, Auth, ContainerHead
+from shardmw_saio import ClusterOptions
 from test.functional.benching import runner
 from test.functional.conftest import USER, make_plain, unique
 

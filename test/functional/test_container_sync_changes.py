@@ -11,7 +11,7 @@ from functools import partial
 
 import pytest
 
-from shardmw.saio import Cluster
+from shardmw_saio import Cluster
 from test.functional.conftest import SHARD_COUNT_HEADER
 from test.functional.operating import Admin, wait_for_phase, wait_until
 from test.functional.syncing import (

@@ -12,7 +12,7 @@ import pytest
 
 from test.functional.client import Client
 
-DEMO = (sys.executable, '-m', 'shardmw.demo')
+DEMO = (sys.executable, '-m', 'shardmw_demo')
 PATIENCE_SECONDS = 240
 ENDED_BY_SIGTERM = 128 + signal.SIGTERM
 

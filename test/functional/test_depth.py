@@ -3,7 +3,7 @@
 
 import pytest
 
-from shardmw.placement import shard_of
+from shardmw.core.placement import shard_of
 from test.functional.client import Client
 from test.functional.conftest import (
     SHARD_DEPTH_HEADER,

@@ -9,8 +9,8 @@ import contextlib
 import pytest
 from swift.proxy.controllers.base import get_cache_key
 
-from shardmw.record import Layout
-from shardmw.saio import Cluster, ClusterOptions
+from shardmw.core.layout import Layout
+from shardmw_saio import Cluster, ClusterOptions
 from test.functional.backing import (
     Backing,
     memcached_of,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from shardmw.saio import Cluster, ClusterOptions
+from shardmw_saio import Cluster, ClusterOptions
 from test import hostile
 from test.hostile.making import Hostile, Maker
 from test.hostile.playing import SETTINGS, Player, failures_in_logs

@@ -5,11 +5,11 @@ import time
 
 import pytest
 
-from shardmw.listing.max_age import (
+from shardmw.proxy.listing.max_age import (
     MAX_AGE_HEADER,
     REQUEST_HEADER,
 )
-from shardmw.saio import Cluster, ClusterOptions
+from shardmw_saio import Cluster, ClusterOptions
 from test.functional.client import Client
 from test.functional.conftest import USER, make_plain, make_sharded
 from test.functional.realclients import s3_client

@@ -15,8 +15,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from shardmw.listing.max_age import MAX_AGE_HEADER, REQUEST_HEADER
-from shardmw.saio import Cluster, ClusterOptions
+from shardmw.proxy.listing.max_age import MAX_AGE_HEADER, REQUEST_HEADER
+from shardmw_saio import Cluster, ClusterOptions
 from test.functional.client import Client
 from test.functional.conftest import USER, make_sharded
 from test.functional.history import Worker, merged

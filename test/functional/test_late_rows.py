@@ -16,10 +16,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from swift.proxy.controllers.base import get_cache_key
 
-from shardmw.controllers.lifecycle import LOCK_SECONDS
-from shardmw.layout.lookup import DOUBT_SECONDS
-from shardmw.placement import parse_backing
-from shardmw.saio import Cluster, ClusterOptions
+from shardmw.proxy.lifecycle import LOCK_SECONDS
+from shardmw.proxy.layouts import DOUBT_SECONDS
+from shardmw.core.placement import parse_backing
+from shardmw_saio import Cluster, ClusterOptions
 from test.functional.backing import Backing, memcached_of
 from test.functional.client import Client
 from test.functional.conftest import (

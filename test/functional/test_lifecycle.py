@@ -19,11 +19,11 @@ from typing import NamedTuple
 import pytest
 
 from shardmw.backend.containers import LOGICAL_HEADER
-from shardmw.controllers.lifecycle import LOCK_KEY
-from shardmw.layout.late_rows import CREATION_SECONDS
-from shardmw.placement import backing_container
-from shardmw.record import id_of_time
-from shardmw.saio import Cluster, ClusterOptions
+from shardmw.proxy.lifecycle import LOCK_KEY
+from shardmw.reshard.late_rows import CREATION_SECONDS
+from shardmw.core.placement import backing_container
+from shardmw.core.layout import id_of_time
+from shardmw_saio import Cluster, ClusterOptions
 from test.functional.archives import archive_of
 from test.functional.backing import (
     Backing,

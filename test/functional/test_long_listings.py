@@ -6,7 +6,7 @@ from urllib.parse import quote, urlencode
 
 import pytest
 
-from shardmw.placement import shard_of
+from shardmw.core.placement import shard_of
 from test.functional.alike import make_twins, masked
 from test.functional.client import Client
 from test.functional.conftest import USER, Pair

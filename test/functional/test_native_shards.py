@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from shardmw.bench.databases import databases, is_split
-from shardmw.bench.targets.native import begin_sharding
-from shardmw.placement import hidden_account, shard_of
-from shardmw.saio import Cluster, ClusterOptions
+from shardmw_bench.databases import databases, is_split
+from shardmw_bench.targets.native import begin_sharding
+from shardmw.core.placement import hidden_account, shard_of
+from shardmw_saio import Cluster, ClusterOptions
 from test.functional.alike import make_twins, masked
 from test.functional.archives import archive_of
 from test.functional.backing import Backing

@@ -16,7 +16,7 @@ SPY = """\
 #!/bin/sh
 while [ "$1" != -o ]; do shift; done
 printf '%s\\n' \\
-    'run (eventlet/hubs/hub.py:1);merge (shardmw/listing/rows.py:10) 1' \\
+    'run (eventlet/hubs/hub.py:1);merge (shardmw/core/listing_rows.py:10) 1' \\
     'get (swift/container/server.py:1);list (swift/common/db.py:2) 3' \\
     'run (eventlet/hubs/hub.py:1);poll (eventlet/hubs/poll.py:3) 96' >"$2"
 """

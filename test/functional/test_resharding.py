@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from shardmw.saio import Cluster, ClusterOptions
+from shardmw_saio import Cluster, ClusterOptions
 from test.functional.client import Client
 from test.functional.conftest import SHARD_COUNT_HEADER, USER, unique
 from test.functional.extra_proxy import running_detached_proxy

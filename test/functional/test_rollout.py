@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from shardmw.saio import Cluster, ClusterOptions
+from shardmw_saio import Cluster, ClusterOptions
 from test.functional.client import Client
 from test.functional.conftest import (
     OTHER_OWNER,

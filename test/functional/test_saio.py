@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from swift.container.backend import ContainerBroker
 
-from shardmw.saio import Cluster, ClusterOptions, SaioError, processes
+from shardmw_saio import Cluster, ClusterOptions, SaioError, processes
 from test.functional.client import Client
 from test.functional.unfiltered import running_unfiltered_proxy
 

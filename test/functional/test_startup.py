@@ -74,7 +74,7 @@ class Configuration:
         with self.path.open('w') as text:
             self._conf.write(text)
         return subprocess.run(
-            [sys.executable, '-m', 'shardmw.saio.launch', 'server']
+            [sys.executable, '-m', 'shardmw_saio.launch', 'server']
             + ['proxy-server', self.path, self.path.with_suffix('.log')],
             capture_output=True,
             text=True,

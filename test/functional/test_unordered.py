@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from shardmw.placement import shard_of
+from shardmw.core.placement import shard_of
 from test.functional.alike import make_twins, masked
 from test.functional.backing import name_in_shard
 from test.functional.client import Answer, Client

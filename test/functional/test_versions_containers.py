@@ -7,7 +7,7 @@ the one in which S3 keeps the parts of large uploads.
 
 import pytest
 
-from shardmw.placement import versions_container
+from shardmw.core.placement import versions_container
 from test.functional.backing import RESERVED_NAMES
 from test.functional.conftest import (
     SHARD_COUNT_HEADER,

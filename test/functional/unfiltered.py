@@ -5,7 +5,7 @@ import configparser
 import contextlib
 from collections.abc import Callable, Iterator
 
-from shardmw.saio import Cluster
+from shardmw_saio import Cluster
 from test.functional.extra_proxy import running_proxy
 
 FILTERS = ('shardmw', 'shardmw-listings')

@@ -10,7 +10,7 @@ from collections import ChainMap, Counter
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
-from shardmw.saio import Cluster, ClusterOptions
+from shardmw_saio import Cluster, ClusterOptions
 from test.hostile.making import Maker
 from test.hostile.playing import (
     MOST_PLAYERS,

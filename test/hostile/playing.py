@@ -15,9 +15,9 @@ from pathlib import Path
 from swift.common.http import is_success
 from swift.common.utils import TRUE_VALUES
 
-from shardmw.listing.container_order import UNORDERED_HEADER
-from shardmw.listing_bypass import BUCKET_HEADERS
-from shardmw.saio import Cluster
+from shardmw.proxy.listing.container_order import UNORDERED_HEADER
+from shardmw.proxy.listings_filter import BUCKET_HEADERS
+from shardmw_saio import Cluster
 from test.functional.alike import masked
 from test.functional.client import Answer
 from test.functional.conftest import (

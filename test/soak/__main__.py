@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.request import urlopen
 
-from shardmw.saio import Cluster, ClusterOptions, processes
+from shardmw_saio import Cluster, ClusterOptions, processes
 from test.functional.client import Client
 from test.functional.conftest import SHARD_COUNT_HEADER
 from test.functional.extra_proxy import running_proxy
@@ -138,7 +138,7 @@ def _pid_of(folder: Path, name: str) -> int:
         for entry in Path('/proc').iterdir()
         if entry.name.isdecimal()
         and f'{folder}/{name}' in _command_of(entry)
-        and 'shardmw.saio.launch' in _command_of(entry)
+        and 'shardmw_saio.launch' in _command_of(entry)
     )
     return pid
 

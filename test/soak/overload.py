@@ -20,12 +20,12 @@ from urllib.parse import urlencode
 
 import orjson
 
-from shardmw.bench.kinds import sharded
-from shardmw.bench.names import FlatNames
-from shardmw.bench.preload import preload
-from shardmw.bench.targets.usage import PROXY, processes_of, resident_bytes
-from shardmw.saio import Cluster, ClusterOptions
-from shardmw.saio.options import parse_setting
+from shardmw_bench.kinds import sharded
+from shardmw_bench.names import FlatNames
+from shardmw_bench.preload import preload
+from shardmw_bench.targets.usage import PROXY, processes_of, resident_bytes
+from shardmw_saio import Cluster, ClusterOptions
+from shardmw_saio.options import parse_setting
 from test.functional.client import Client
 from test.soak.wire import Connection
 

@@ -11,19 +11,22 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from unittest import mock
 
-from shardmw import evidence
+from shardmw.core import evidence
 from shardmw.backend import nodes
 from shardmw.backend.answers import Answer
 from shardmw.backend.containers import LogicalContainer
-from shardmw.evidence import Replica, Said
-from shardmw.layout import late_rows, moving, passes, roots
-from shardmw.layout.late_rows import NOTHING
-from shardmw.layout.lookup import Layouts
-from shardmw.layout.resharding import Resharding
-from shardmw.layout.roots import RootState
-from shardmw.listing import request
-from shardmw.record import MICROSECONDS, Layout
-from shardmw.stats import accounts
+from shardmw.core.evidence import Replica, Said
+from shardmw.reshard import late_rows
+from shardmw.reshard import moving
+from shardmw.reshard import passes
+from shardmw.backend import roots
+from shardmw.reshard.late_rows import NOTHING
+from shardmw.proxy.layouts import Layouts
+from shardmw.reshard.change import Resharding
+from shardmw.backend.roots import RootState
+from shardmw.proxy.listing import request
+from shardmw.core.layout import MICROSECONDS, Layout
+from shardmw.backend import accounts
 from test.unit import changesim
 from test.unit.changeplan import Plan, draw
 

@@ -22,24 +22,24 @@ from swift.common.swob import Request, Response
 from swift.common.utils import Timestamp
 from swift.proxy.controllers.base import get_cache_key
 
-from shardmw.backend.concurrency import Event, Timeout, sleep, spawn
+from shardmw.swift.concurrency import Event, Timeout, sleep, spawn
 from shardmw.backend.containers import (
     RECORD_HEADER,
     SHARD_COUNT_HEADER,
     BackendError,
 )
 from shardmw.backend.requests import Backend
-from shardmw.config import parse_options
-from shardmw.layout.late_rows import NOTHING, settle
-from shardmw.layout.resharding import (
+from shardmw.backend.config import parse_options
+from shardmw.reshard.late_rows import NOTHING, settle
+from shardmw.reshard.change import (
     ChangeRefusedError,
     MoveOptions,
     Resharding,
 )
-from shardmw.middleware import ShardMiddleware
-from shardmw.paths import Path
-from shardmw.placement import backing_container
-from shardmw.record import PLAIN, parse_record
+from shardmw.proxy.filter import ShardMiddleware
+from shardmw.core.paths import Path
+from shardmw.core.placement import backing_container
+from shardmw.core.layout import PLAIN, parse_record
 from test.history import History, Read, Write, smallest
 from test.unit.changeplan import (
     BEGIN_SECONDS,

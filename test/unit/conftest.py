@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-from shardmw.bench import signals
-from shardmw.layout import passes
+from shardmw_bench import signals
+from shardmw.reshard import passes
 from test.unit.fakeswift import FakeSwift, fake_swift
 
 #: Both profiles try the same examples in every run, so that all machines get

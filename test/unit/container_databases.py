@@ -17,7 +17,7 @@ from swift.common.swob import (
 from swift.common.utils import Timestamp
 from swift.container.backend import ContainerBroker
 
-from shardmw.listing.params import ListingParams
+from shardmw.core.listing_params import ListingParams
 
 MAX_REQUEST_LINE = 8192
 LISTING_LIMIT = 10_000

@@ -48,11 +48,11 @@ from swift.container.backend import ContainerBroker
 from swift.container.server import ContainerController
 from swift.proxy.server import Application
 
-from shardmw.config import parse_options
-from shardmw.container_filter import ContainerFilter
-from shardmw.metrics import COUNTER, Metrics
-from shardmw.middleware import ShardMiddleware
-from shardmw.placement import hidden_account
+from shardmw.backend.config import parse_options
+from shardmw.container_server.filter import ContainerFilter
+from shardmw.backend.metrics import COUNTER, Metrics
+from shardmw.proxy.filter import ShardMiddleware
+from shardmw.core.placement import hidden_account
 
 ACCOUNT = 'AUTH_test'
 HIDDEN = hidden_account(ACCOUNT)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmw.admin.advice import (
+from shardmw.reshard.advice import (
     HEADROOM,
     Fullest,
     Listed,
@@ -14,7 +14,7 @@ from shardmw.admin.advice import (
     skew,
     suitable_shards,
 )
-from shardmw.record import SHARD_COUNT_LIMIT
+from shardmw.core.layout import SHARD_COUNT_LIMIT
 
 rows = st.integers(0, 10**10)
 limits = st.integers(1, 10**7)

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from shardmw.admin.backlog import (
+from shardmw.reshard.backlog import (
     NAMED,
     STALE_SECONDS,
     backlog_text,

@@ -3,9 +3,9 @@
 
 import pytest
 
-from shardmw.admin import changing
-from shardmw.admin.changing import REPORT_SECONDS, _Reporter
-from shardmw.layout.resharding import Progress
+from shardmw.admin import change_commands as changing
+from shardmw.admin.change_commands import REPORT_SECONDS, _Reporter
+from shardmw.reshard.change import Progress
 
 INTERVAL = REPORT_SECONDS[1]
 

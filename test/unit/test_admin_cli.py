@@ -13,19 +13,20 @@ from unittest import mock
 import pytest
 from click.testing import CliRunner, Result
 
-from shardmw.admin import changes, cli
-from shardmw.admin.changes import Changes, Plan
-from shardmw.admin.cluster import SwiftCluster, open_cluster
-from shardmw.admin.errors import AdminError
+from shardmw.reshard import change_list as changes
+from shardmw.admin import cli
+from shardmw.reshard.change_list import Changes, Plan
+from shardmw.reshard.cluster import SwiftCluster, open_cluster
+from shardmw.reshard.errors import AdminError
 from shardmw.backend.containers import RECORD_HEADER, BackendError
-from shardmw.layout import resharding
-from shardmw.layout.resharding import MoveOptions, Resharding
-from shardmw.paths import Path as SwiftPath
-from shardmw.record import Layout
+from shardmw.reshard import change as resharding
+from shardmw.reshard.change import MoveOptions, Resharding
+from shardmw.core.paths import Path as SwiftPath
+from shardmw.core.layout import Layout
 from test.unit.containers import OLD_ID, backing, create, layout_of
 from test.unit.fakeswift import ACCOUNT, HIDDEN, filtered
 
-COMMAND = 'from shardmw.commands import admin; admin()'
+COMMAND = 'from shardmw.admin.entry_points import admin; admin()'
 
 #: The waits of a change.
 AT_ONCE = ('--settle-seconds', '0', '--info-cache-seconds', '0')

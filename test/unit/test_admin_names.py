@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmw.admin.errors import AdminError
+from shardmw.reshard.errors import AdminError
 from shardmw.admin.names import parse_name
 
 parts = st.text(

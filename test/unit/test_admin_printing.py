@@ -3,8 +3,8 @@
 
 import pytest
 
-from shardmw.admin.cluster import open_cluster
-from shardmw.admin.errors import AdminError
+from shardmw.reshard.cluster import open_cluster
+from shardmw.reshard.errors import AdminError
 from shardmw.admin.names import parse_name
 from shardmw.admin.printing import printable
 

@@ -3,19 +3,19 @@
 
 import pytest
 
-from shardmw.admin import progress as progress_module
-from shardmw.admin.cluster import SwiftCluster
-from shardmw.admin.progress import (
+from shardmw.reshard import progress as progress_module
+from shardmw.reshard.cluster import SwiftCluster
+from shardmw.reshard.progress import (
     ALIVE_SECONDS,
     NOTE_SECONDS,
     NotedProgress,
     ProgressNotes,
 )
-from shardmw.layout.register import Register
-from shardmw.layout.resharding import Progress
-from shardmw.paths import Path
-from shardmw.placement import REGISTER
-from shardmw.record import Sharding
+from shardmw.reshard.register import Register
+from shardmw.reshard.change import Progress
+from shardmw.core.paths import Path
+from shardmw.core.placement import REGISTER
+from shardmw.core.layout import Sharding
 from test.unit.fakeswift import ACCOUNT
 
 PATH = Path('v1', ACCOUNT, 'c')

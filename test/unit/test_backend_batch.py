@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmw.backend.batch import (
+from shardmw.core.batch import (
     MOST_READS,
     Found,
     Place,

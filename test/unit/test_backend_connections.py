@@ -4,7 +4,7 @@
 import pytest
 
 from shardmw.backend import connections as module
-from shardmw.backend.concurrency import sleep
+from shardmw.swift.concurrency import sleep
 from shardmw.backend.connections import MOST_REQUESTS, Connection, Connections
 
 SERVER = ('127.0.0.1', 6201)

@@ -2,14 +2,14 @@
 import pytest
 from swift.proxy.controllers.base import get_cache_key
 
-from shardmw.backend.infocache import (
+from shardmw.swift.infocache import (
     INFOCACHE_ENV,
     RequestState,
     info_at_hand,
     redirected,
     without_sharing_info,
 )
-from shardmw.paths import Path
+from shardmw.core.paths import Path
 from test.unit.fakeswift import Memcached
 
 KEY = get_cache_key('a', 'c')

@@ -2,8 +2,8 @@
 import pytest
 from swift.common.memcached import MemcacheConnectionError
 
-from shardmw.backend import memcached
-from shardmw.backend.memcached import LockError, SharedCache
+from shardmw.swift import memcached
+from shardmw.swift.memcached import LockError, SharedCache
 from test.unit.fakeswift import Memcached
 
 KEY = 'shardmw/key'

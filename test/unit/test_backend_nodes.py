@@ -9,7 +9,7 @@ from swift.common.header_key_dict import HeaderKeyDict
 
 from shardmw.backend import nodes
 from shardmw.backend.answers import Answer
-from shardmw.backend.concurrency import sleep
+from shardmw.swift.concurrency import sleep
 from shardmw.backend.nodes import (
     DELETE_TIMESTAMP,
     NO_ANSWER,
@@ -17,7 +17,7 @@ from shardmw.backend.nodes import (
     ask_primaries,
     replica_of,
 )
-from shardmw.evidence import Replica, Said
+from shardmw.core.evidence import Replica, Said
 from test.unit.fakeswift import ACCOUNT
 
 PATH = f'/{ACCOUNT}/c'

@@ -15,7 +15,7 @@ from swift.container.server import ContainerController
 from shardmw.backend.containers import BackendError
 from shardmw.backend.requests import Backend
 from shardmw.backend.rows import merge_rows, moved_row, remove_row, tombstone
-from shardmw.record import MICROSECONDS
+from shardmw.core.layout import MICROSECONDS
 from test.unit.fakeswift import HIDDEN, Logger, folder_in_memory
 
 UPLOADED = 1_700_000_000

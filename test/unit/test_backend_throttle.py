@@ -8,7 +8,7 @@ from statistics import mean
 
 import pytest
 
-from shardmw.backend import concurrency
+from shardmw.swift import concurrency
 from shardmw.backend import throttle as module
 from shardmw.backend.throttle import (
     FAILED_SECONDS,

@@ -3,7 +3,7 @@
 
 import pytest
 
-from shardmw.backend.concurrency import Timeout, sleep, spawn
+from shardmw.swift.concurrency import Timeout, sleep, spawn
 from shardmw.backend.turns import NoTurn, Turns
 
 LONG_SECONDS = 60

@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from shardmw import background_merges
-from shardmw.backend.concurrency import sleep
-from shardmw.background_merges import (
+from shardmw.container_server import background_merges
+from shardmw.swift.concurrency import sleep
+from shardmw.container_server.background_merges import (
     DELAY_SECONDS,
     MOST_LATE_SECONDS,
     MOST_REST_SECONDS,

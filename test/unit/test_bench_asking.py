@@ -10,9 +10,9 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from shardmw.bench.errors import BenchError
-from shardmw.bench.load.connection import Connection, tls_context
-from shardmw.bench.targets.account import Account, Auth
+from shardmw_bench.errors import BenchError
+from shardmw_bench.load.connection import Connection, tls_context
+from shardmw_bench.targets.account import Account, Auth
 
 #: Keystone's response to a login.
 KEYSTONE_TOKEN = {

@@ -2,8 +2,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmw.bench.names import shuffling_step
-from shardmw.bench.units import Mix, fraction
+from shardmw_bench.names import shuffling_step
+from shardmw_bench.units import Mix, fraction
 
 
 @given(st.integers(0))

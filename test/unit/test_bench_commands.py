@@ -14,12 +14,12 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from shardmw.bench import command
-from shardmw.bench.cli import main
-from shardmw.bench.errors import BenchError, Interrupted, failure_text
-from shardmw.bench.experiments import RATELIMITS, SCENARIOS
-from shardmw.bench.kinds import PLAIN, native, sharded
-from shardmw.bench.options import (
+from shardmw_bench import command
+from shardmw_bench.cli import main
+from shardmw_bench.errors import BenchError, Interrupted, failure_text
+from shardmw_bench.experiments import RATELIMITS, SCENARIOS
+from shardmw_bench.kinds import PLAIN, native, sharded
+from shardmw_bench.options import (
     COUNTS,
     SETTING,
     SIZES,
@@ -28,17 +28,17 @@ from shardmw.bench.options import (
     option,
     parameter_options,
 )
-from shardmw.bench.results import provenance
-from shardmw.bench.results.folder import load_all
-from shardmw.bench.workloads.measuring import container_names
-from shardmw.bench.workloads.works import (
+from shardmw_bench.results import provenance
+from shardmw_bench.results.folder import load_all
+from shardmw_bench.workloads.measuring import container_names
+from shardmw_bench.workloads.works import (
     WORKS,
     List,
     Read,
     Work,
     Write,
 )
-from shardmw.saio import SaioError
+from shardmw_saio import SaioError
 from test.unit.test_bench_runs import run_of
 
 
@@ -132,8 +132,8 @@ def test_the_exit_code_depends_on_what_ends_a_command(
     def fail(*_: object) -> None:
         raise failure
 
-    monkeypatch.setattr('shardmw.bench.workloads.command.perform', fail)
-    monkeypatch.setattr('shardmw.bench.results.folder.make', lambda path: None)
+    monkeypatch.setattr('shardmw_bench.workloads.command.perform', fail)
+    monkeypatch.setattr('shardmw_bench.results.folder.make', lambda path: None)
     assert run('write').exit_code == code
 
 
@@ -165,7 +165,7 @@ def test_the_help_has_all_commands(run):
 
 
 def test_commands_are_imported_when_they_are_needed():
-    asked = "import sys, shardmw.bench.cli; print('swift' in sys.modules)"
+    asked = "import sys, shardmw_bench.cli; print('swift' in sys.modules)"
     ran = subprocess.run(
         [sys.executable, '-c', asked], capture_output=True, text=True
     )

@@ -11,19 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from shardmw.bench import templates
-from shardmw.bench.errors import BenchError
-from shardmw.bench.experiments import (
+from shardmw_bench import templates
+from shardmw_bench.errors import BenchError
+from shardmw_bench.experiments import (
     SCENARIOS,
     describe,
     in_order,
     title,
 )
-from shardmw.bench.kinds import PLAIN, native, sharded
-from shardmw.bench.load.stage import rotated, run_text
-from shardmw.bench.results.comparing import interval_text, rows_of
-from shardmw.bench.results.figures import Interval
-from shardmw.bench.results.folder import (
+from shardmw_bench.kinds import PLAIN, native, sharded
+from shardmw_bench.load.stage import rotated, run_text
+from shardmw_bench.results.comparing import interval_text, rows_of
+from shardmw_bench.results.figures import Interval
+from shardmw_bench.results.folder import (
     Result,
     csv_text,
     entries_of,
@@ -32,10 +32,10 @@ from shardmw.bench.results.folder import (
     load_all,
     save,
 )
-from shardmw.bench.results.runs import Run
-from shardmw.bench.screen import Screen, load_text
-from shardmw.bench.templates import conditions_text, objects_text, varying
-from shardmw.bench.workloads import report as works
+from shardmw_bench.results.runs import Run
+from shardmw_bench.screen import Screen, load_text
+from shardmw_bench.templates import conditions_text, objects_text, varying
+from shardmw_bench.workloads import report as works
 from test.unit.test_bench_load import sample, samples_of
 from test.unit.test_bench_ratelimit import ORIGIN
 from test.unit.test_bench_reports import cells

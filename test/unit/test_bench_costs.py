@@ -9,32 +9,32 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from shardmw.bench.errors import BenchError
-from shardmw.bench.kinds import PLAIN, sharded
-from shardmw.bench.names import FlatNames
-from shardmw.bench.planning import Costs, page_work
-from shardmw.bench.plots.plot import REFERENCE
-from shardmw.bench.results.figures import (
+from shardmw_bench.errors import BenchError
+from shardmw_bench.kinds import PLAIN, sharded
+from shardmw_bench.names import FlatNames
+from shardmw_bench.planning import Costs, page_work
+from shardmw_bench.plots.plot import REFERENCE
+from shardmw_bench.results.figures import (
     BLOCKS,
     least_squares,
     slope_interval,
 )
-from shardmw.bench.scenarios import filter_cost
-from shardmw.bench.scenarios.filter_cost import FilterCost
-from shardmw.bench.scenarios.listings import (
+from shardmw_bench.scenarios import filter_cost
+from shardmw_bench.scenarios.filter_cost import FilterCost
+from shardmw_bench.scenarios.listings import (
     ListingCost,
     ListingMemory,
     fitted_costs,
 )
-from shardmw.bench.scenarios.rounds import compared
-from shardmw.bench.targets.shares import asked_of_all, names_by_shard
-from shardmw.bench.targets.usage import (
+from shardmw_bench.scenarios.rounds import compared
+from shardmw_bench.targets.shares import asked_of_all, names_by_shard
+from shardmw_bench.targets.usage import (
     processor_seconds,
     resident_bytes,
     seconds_between,
 )
-from shardmw.listing.merge import first_share
-from shardmw.placement import shard_of
+from shardmw.core.listing_page import first_share
+from shardmw.core.placement import shard_of
 from test.unit.test_bench_measured import cells_of
 
 MANY = sharded(4)

@@ -4,7 +4,7 @@
 import http.client
 from urllib.parse import urlsplit
 
-from shardmw.bench.targets.disk import served, write_files
+from shardmw_bench.targets.disk import served, write_files
 
 
 def test_files_are_served_over_one_connection(tmp_path):

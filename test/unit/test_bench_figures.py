@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmw.bench.results.figures import (
+from shardmw_bench.results.figures import (
     Histogram,
     Latency,
     Spread,

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from shardmw.bench.kinds import PLAIN, Kind, sharded
-from shardmw.bench.plots.plot import BARS, REFERENCE
-from shardmw.bench.results.runs import Run
-from shardmw.bench.scenarios.listings import (
+from shardmw_bench.kinds import PLAIN, Kind, sharded
+from shardmw_bench.plots.plot import BARS, REFERENCE
+from shardmw_bench.results.runs import Run
+from shardmw_bench.scenarios.listings import (
     LIST,
     NOBODY,
     WRITE,

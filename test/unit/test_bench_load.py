@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmw.bench.load.outcome import (
+from shardmw_bench.load.outcome import (
     LOST,
     TIMED_OUT,
     Outcome,
@@ -17,9 +17,9 @@ from shardmw.bench.load.outcome import (
     packed,
     table_of,
 )
-from shardmw.bench.load.sources import Uploads
-from shardmw.bench.results import figures
-from shardmw.bench.results.summary import (
+from shardmw_bench.load.sources import Uploads
+from shardmw_bench.results import figures
+from shardmw_bench.results.summary import (
     PHASES,
     Summary,
     errors_text,

@@ -6,19 +6,19 @@ from click import BadParameter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmw.bench.databases import Content
-from shardmw.bench.errors import BenchError
-from shardmw.bench.experiments import SCENARIOS
-from shardmw.bench.kinds import PLAIN, sharded
-from shardmw.bench.load.connection import check_url
-from shardmw.bench.load.stage import rotated
-from shardmw.bench.plots.plot import REFERENCE
-from shardmw.bench.replicas import moment
-from shardmw.bench.results.runs import Run
-from shardmw.bench.results.summary import summarize
-from shardmw.bench.scenarios.container_growth import ContainerGrowth
-from shardmw.bench.scenarios.replica_convergence import ReplicaConvergence
-from shardmw.bench.targets.account import Account, Auth
+from shardmw_bench.databases import Content
+from shardmw_bench.errors import BenchError
+from shardmw_bench.experiments import SCENARIOS
+from shardmw_bench.kinds import PLAIN, sharded
+from shardmw_bench.load.connection import check_url
+from shardmw_bench.load.stage import rotated
+from shardmw_bench.plots.plot import REFERENCE
+from shardmw_bench.replicas import moment
+from shardmw_bench.results.runs import Run
+from shardmw_bench.results.summary import summarize
+from shardmw_bench.scenarios.container_growth import ContainerGrowth
+from shardmw_bench.scenarios.replica_convergence import ReplicaConvergence
+from shardmw_bench.targets.account import Account, Auth
 from test.unit.test_bench_load import outcome_of, sample
 
 MANY = sharded(4)

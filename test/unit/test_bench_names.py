@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmw.bench.errors import BenchError
-from shardmw.bench.names import (
+from shardmw_bench.errors import BenchError
+from shardmw_bench.names import (
     FlatNames,
     ScatteredNames,
     TreeNames,

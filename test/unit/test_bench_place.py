@@ -5,15 +5,15 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from shardmw.bench.errors import BenchError, Interrupted
-from shardmw.bench.targets.account import Auth
-from shardmw.bench.workloads import place
-from shardmw.bench.workloads.place import (
+from shardmw_bench.errors import BenchError, Interrupted
+from shardmw_bench.targets.account import Auth
+from shardmw_bench.workloads import place
+from shardmw_bench.workloads.place import (
     Place,
     place_of,
     place_options,
 )
-from shardmw.saio import ClusterOptions
+from shardmw_saio import ClusterOptions
 
 PLACE = Place('http://a/auth/v1.0', 'u', 'k')
 

@@ -6,9 +6,9 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmw.bench import templates
-from shardmw.bench.cli import main
-from shardmw.bench.planning import (
+from shardmw_bench import templates
+from shardmw_bench.cli import main
+from shardmw_bench.planning import (
     COSTS,
     PAGES,
     SHARDED,

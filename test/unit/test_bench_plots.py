@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shardmw.bench.kinds import PLAIN, native, sharded
-from shardmw.bench.plots import runs as runplots
-from shardmw.bench.plots.drawing import figure_of, svg
-from shardmw.bench.plots.plot import (
+from shardmw_bench.kinds import PLAIN, native, sharded
+from shardmw_bench.plots import runs as runplots
+from shardmw_bench.plots.drawing import figure_of, svg
+from shardmw_bench.plots.plot import (
     BARS,
     DOTS,
     LINE,
@@ -24,9 +24,9 @@ from shardmw.bench.plots.plot import (
     Plot,
     Series,
 )
-from shardmw.bench.results.figures import histogram, latency, spread
-from shardmw.bench.results.runs import Run
-from shardmw.bench.results.summary import REQUEST, RESPONSE, TRANSFER, Summary
+from shardmw_bench.results.figures import histogram, latency, spread
+from shardmw_bench.results.runs import Run
+from shardmw_bench.results.summary import REQUEST, RESPONSE, TRANSFER, Summary
 
 KINDS = (PLAIN, native(8), sharded(1), sharded(32))
 BY_KIND = Plot(

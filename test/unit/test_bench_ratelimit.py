@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmw.bench.errors import BenchError
-from shardmw.bench.load.sources import Uploads
-from shardmw.bench.names import one_name_each
-from shardmw.bench.ratelimit.experiments import (
+from shardmw_bench.errors import BenchError
+from shardmw_bench.load.sources import Uploads
+from shardmw_bench.names import one_name_each
+from shardmw_bench.ratelimit.experiments import (
     admission_times,
     bound_by,
     count_log_lines,
@@ -17,19 +17,19 @@ from shardmw.bench.ratelimit.experiments import (
     rate_since_first,
     trickling_clients,
 )
-from shardmw.bench.ratelimit.limits import (
+from shardmw_bench.ratelimit.limits import (
     SHARDMW,
     STOCK,
     LimitExperiment,
     is_machine_bound,
     limit_settings,
 )
-from shardmw.bench.results.folder import Result, load, make, save
-from shardmw.bench.results.provenance import Provenance, provenance
-from shardmw.bench.targets.usage import counted
-from shardmw.placement import shard_of
-from shardmw.saio import ClusterOptions
-from shardmw.saio.config import check_settings
+from shardmw_bench.results.folder import Result, load, make, save
+from shardmw_bench.results.provenance import Provenance, provenance
+from shardmw_bench.targets.usage import counted
+from shardmw.core.placement import shard_of
+from shardmw_saio import ClusterOptions
+from shardmw_saio.config import check_settings
 from test.unit.test_bench_load import outcome_of, sample
 
 ORIGIN = Provenance(

@@ -8,13 +8,13 @@ from html.parser import HTMLParser
 import pytest
 from click.testing import CliRunner
 
-from shardmw.bench.cli import main
-from shardmw.bench.errors import BenchError
-from shardmw.bench.experiments import Section, sections
-from shardmw.bench.kinds import PLAIN, sharded
-from shardmw.bench.plots.plot import BARS, REFERENCE, Axis, Plot, Series
-from shardmw.bench.report.html import alternative, inline, page
-from shardmw.bench.report.pages import (
+from shardmw_bench.cli import main
+from shardmw_bench.errors import BenchError
+from shardmw_bench.experiments import Section, sections
+from shardmw_bench.kinds import PLAIN, sharded
+from shardmw_bench.plots.plot import BARS, REFERENCE, Axis, Plot, Series
+from shardmw_bench.report.html import alternative, inline, page
+from shardmw_bench.report.pages import (
     BEGIN,
     END,
     markers,
@@ -22,12 +22,12 @@ from shardmw.bench.report.pages import (
     origins,
     with_sections,
 )
-from shardmw.bench.report.verdict import judged, verdict
-from shardmw.bench.results import folder
-from shardmw.bench.results.figures import Interval
-from shardmw.bench.results.folder import Result
-from shardmw.bench.tables import Table
-from shardmw.bench.workloads.works import WORKS
+from shardmw_bench.report.verdict import judged, verdict
+from shardmw_bench.results import folder
+from shardmw_bench.results.figures import Interval
+from shardmw_bench.results.folder import Result
+from shardmw_bench.tables import Table
+from shardmw_bench.workloads.works import WORKS
 from test.unit.test_bench_plots import run
 from test.unit.test_bench_ratelimit import ORIGIN
 

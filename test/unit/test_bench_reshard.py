@@ -6,10 +6,10 @@ import math
 
 import pytest
 
-from shardmw.bench.changing import MOVING, SETTLING, Change, Phase, moments_of
-from shardmw.bench.load.outcome import Sample
-from shardmw.bench.report.html import alternative
-from shardmw.bench.scenarios.reshard import (
+from shardmw_bench.changing import MOVING, SETTLING, Change, Phase, moments_of
+from shardmw_bench.load.outcome import Sample
+from shardmw_bench.report.html import alternative
+from shardmw_bench.scenarios.reshard import (
     AFTER,
     BEFORE,
     BOUNDED,
@@ -23,7 +23,7 @@ from shardmw.bench.scenarios.reshard import (
     points_of,
     runs_of_parts,
 )
-from shardmw.saio.config import CONTAINER_FILTER
+from shardmw_saio.config import CONTAINER_FILTER
 from test.unit.test_bench_load import outcome_of
 from test.unit.test_bench_reports import cells
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmw.bench.load.connection import Response
+from shardmw_bench.load.connection import Response
 
 LENGTH = (
     b'HTTP/1.1 201 Created\r\nContent-Type: text/html\r\n'

@@ -6,16 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from swift.common.utils import ShardRange, Timestamp
 
-from shardmw.bench.errors import BenchError
-from shardmw.bench.kinds import PLAIN, native, sharded
-from shardmw.bench.names import FlatNames
-from shardmw.bench.preload import placer, row_maker, wanted_fullness
-from shardmw.bench.targets.native import (
+from shardmw_bench.errors import BenchError
+from shardmw_bench.kinds import PLAIN, native, sharded
+from shardmw_bench.names import FlatNames
+from shardmw_bench.preload import placer, row_maker, wanted_fullness
+from shardmw_bench.targets.native import (
     even_bounds,
     shard_data,
     spread_bounds,
 )
-from shardmw.placement import shard_of
+from shardmw.core.placement import shard_of
 
 OBJECT_NAMES = st.text(
     st.characters(exclude_characters='\0', exclude_categories=['Cs']),

@@ -3,12 +3,12 @@
 
 import pytest
 
-from shardmw.bench import site as sites
-from shardmw.bench.errors import BenchError
-from shardmw.bench.kinds import PLAIN
-from shardmw.bench.load.outcome import Outcome, table_of
-from shardmw.bench.site import Site
-from shardmw.bench.targets.account import ContainerHead
+from shardmw_bench import site as sites
+from shardmw_bench.errors import BenchError
+from shardmw_bench.kinds import PLAIN
+from shardmw_bench.load.outcome import Outcome, table_of
+from shardmw_bench.site import Site
+from shardmw_bench.targets.account import ContainerHead
 
 
 class Account:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmw.bench.load.sources import (
+from shardmw_bench.load.sources import (
     ContainerHeads,
     Deletes,
     Heads,
@@ -18,8 +18,8 @@ from shardmw.bench.load.sources import (
     Reads,
     Uploads,
 )
-from shardmw.bench.names import FlatNames, TreeNames
-from shardmw.bench.units import Mix, parse_size_mix
+from shardmw_bench.names import FlatNames, TreeNames
+from shardmw_bench.units import Mix, parse_size_mix
 
 PATH = '/v1/AUTH_test/c'
 FEW = FlatNames(7)

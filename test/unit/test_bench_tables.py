@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from shardmw.bench.errors import BenchError
-from shardmw.bench.report.pages import BEGIN, END, with_figures
-from shardmw.bench.tables import (
+from shardmw_bench.errors import BenchError
+from shardmw_bench.report.pages import BEGIN, END, with_figures
+from shardmw_bench.tables import (
     Table,
     bytes_text,
     figure,

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmw.bench import options
-from shardmw.bench.units import (
+from shardmw_bench import options
+from shardmw_bench.units import (
     Mix,
     SizeMix,
     SizeStep,

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from shardmw.admin.cli import main as admin_main
-from shardmw.saio.cli import main as saio_main
+from shardmw_saio.cli import main as saio_main
 
 WITHOUT = 'import sys; sys.modules[{!r}] = None; '
 
@@ -35,7 +35,7 @@ def test_a_command_that_lacks_a_tool_says_so_in_one_line(
 ):
     ran = ran_without(
         module,
-        f"sys.argv[1:] = ['--help']; import shardmw.commands as c; "
+        f"sys.argv[1:] = ['--help']; import shardmw.admin.entry_points as c; "
         f'c.{command}()',
     )
     assert ran.returncode == 1
@@ -47,7 +47,7 @@ def test_a_command_that_lacks_a_tool_says_so_in_one_line(
 
 def test_any_other_missing_module_causes_a_traceback():
     ran = ran_without(
-        'shardmw.saio.cli', 'import shardmw.commands as c; c.saio()'
+        'shardmw_saio.cli', 'import shardmw.admin.entry_points as c; c.saio()'
     )
     assert 'Traceback' in ran.stderr
 
@@ -64,7 +64,7 @@ def test_a_shell_can_complete_a_command(command, begun, offered):
         'COMP_CWORD': '1',
     }
     ran = subprocess.run(
-        [sys.executable, '-c', f'import shardmw.commands as c; c.{command}()'],
+        [sys.executable, '-c', f'import shardmw.admin.entry_points as c; c.{command}()'],
         capture_output=True,
         text=True,
         env={**os.environ, **variables},
@@ -86,7 +86,7 @@ def test_help_says_how_to_complete_a_command(command, line):
 
 def test_the_resharder_says_what_it_does():
     ran = subprocess.run(
-        [sys.executable, '-c', 'import shardmw.commands as c; c.resharder()']
+        [sys.executable, '-c', 'import shardmw.admin.entry_points as c; c.resharder()']
         + ['--help'],
         capture_output=True,
         text=True,

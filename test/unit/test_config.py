@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import pytest
 
-from shardmw.config import ConfigError, check_option_names, parse_options
+from shardmw.backend.config import ConfigError, check_option_names, parse_options
 
 
 def refusal_of(**conf: str) -> str:

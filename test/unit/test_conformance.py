@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmw.placement import (
+from shardmw.core.placement import (
     backing_container,
     hidden_account,
     versions_container,

@@ -25,16 +25,17 @@ from swift.common.utils import (
 from swift.container.backend import ContainerBroker
 from swift.container.server import ContainerController
 
-from shardmw import container_filter, waiting
-from shardmw.backend.batch import (
+from shardmw.container_server import filter as container_filter
+from shardmw.swift import pending as waiting
+from shardmw.core.batch import (
     METHOD,
     Read,
     decode_found,
     encode_reads,
 )
-from shardmw.config import ConfigError
-from shardmw.container_filter import ContainerFilter, filter_factory
-from shardmw.listing.database import listed_rows
+from shardmw.backend.config import ConfigError
+from shardmw.container_server.filter import ContainerFilter, filter_factory
+from shardmw.swift.container_rows import listed_rows
 
 ACCOUNT = '.shards_shardmw_AUTH_t'
 NAMES = ['a', 'a/b', 'a/c', 'b/', 'b/\U0001f600', 'c"\n', '\0v\0x', 'é']

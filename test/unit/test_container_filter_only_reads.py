@@ -17,10 +17,11 @@ from swift.common.utils import Timestamp, get_logger
 from swift.container.backend import ContainerBroker
 from swift.container.server import ContainerController
 
-from shardmw import background_merges, container_filter
-from shardmw.backend.batch import TOMBSTONES, Read, encode_reads
-from shardmw.backend.concurrency import sleep
-from shardmw.container_filter import ContainerFilter
+from shardmw.container_server import background_merges
+from shardmw.container_server import filter as container_filter
+from shardmw.core.batch import TOMBSTONES, Read, encode_reads
+from shardmw.swift.concurrency import sleep
+from shardmw.container_server.filter import ContainerFilter
 from test.unit.test_container_filter import (
     ACCOUNT,
     TEXTS,

@@ -9,8 +9,8 @@ from swift.common.swob import HTTPForbidden
 from swift.proxy.controllers.base import get_cache_key
 
 from shardmw.backend.containers import SHARD_COUNT_HEADER
-from shardmw.placement import REGISTER, backing_base, versions_container
-from shardmw.stats import accounts
+from shardmw.core.placement import REGISTER, backing_base, versions_container
+from shardmw.backend import accounts
 from test.unit.containers import (
     backing,
     create,

@@ -13,19 +13,19 @@ import pytest
 from swift.common.swob import HTTPForbidden, Request
 from swift.proxy.controllers.base import get_cache_key
 
-from shardmw.backend.concurrency import sleep
+from shardmw.swift.concurrency import sleep
 from shardmw.backend.containers import (
     RECORD_HEADER,
     SHARD_COUNT_HEADER,
 )
-from shardmw.controllers import container as container_module
-from shardmw.layout import lookup
-from shardmw.listing.container_order import UNORDERED_HEADER
-from shardmw.listing_bypass import BYPASS_ENV, STAND_IN, Bypass
-from shardmw.placement import backing_container, shard_of, versions_container
-from shardmw.ratelimit import limiter
-from shardmw.ratelimit.container_rate import RATE_HEADER
-from shardmw.record import Layout
+from shardmw.proxy import container as container_module
+from shardmw.proxy import layouts as lookup
+from shardmw.proxy.listing.container_order import UNORDERED_HEADER
+from shardmw.proxy.listings_filter import BYPASS_ENV, STAND_IN, Bypass
+from shardmw.core.placement import backing_container, shard_of, versions_container
+from shardmw.proxy.ratelimit import limiter
+from shardmw.proxy.ratelimit.container_rate import RATE_HEADER
+from shardmw.core.layout import Layout
 from test.unit.clocks import Clock
 from test.unit.containers import (
     CONTAINER,

@@ -13,7 +13,7 @@ from shardmw.backend.containers import (
     SHARD_COUNT_HEADER,
     SHARD_DEPTH_HEADER,
 )
-from shardmw.placement import shard_of, versions_container
+from shardmw.core.placement import shard_of, versions_container
 from test.unit.containers import (
     CONTAINER,
     backing,

@@ -21,18 +21,18 @@ from shardmw.backend.containers import (
     RECORD_HEADER,
     SHARD_COUNT_HEADER,
 )
-from shardmw.controllers import lifecycle
-from shardmw.layout import roots
-from shardmw.layout.roots import RootState, read_root
-from shardmw.placement import (
+from shardmw.proxy import lifecycle
+from shardmw.backend import roots
+from shardmw.backend.roots import RootState, read_root
+from shardmw.core.placement import (
     REGISTER,
     backing_container,
     parse_backing,
     shard_of,
     versions_container,
 )
-from shardmw.ratelimit.container_rate import RATE_HEADER, RATE_SYSMETA
-from shardmw.record import Layout, time_of_id
+from shardmw.proxy.ratelimit.container_rate import RATE_HEADER, RATE_SYSMETA
+from shardmw.core.layout import Layout, time_of_id
 from test.unit.containers import (
     CONTAINER,
     NEW_ID,

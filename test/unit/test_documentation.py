@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from shardmw.config import OPTION_NAMES, OPTION_PREFIXES
+from shardmw.backend.config import OPTION_NAMES, OPTION_PREFIXES
 
 PROJECT = Path(__file__).parents[2]
 PACKAGE = PROJECT / 'shardmw'

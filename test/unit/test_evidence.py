@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmw.evidence import (
+from shardmw.core.evidence import (
     Contents,
     Replica,
     Said,

@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from shardmw.backend.concurrency import Timeout, sleep, spawn
+from shardmw.swift.concurrency import Timeout, sleep, spawn
 from shardmw.backend.containers import SHARD_COUNT_HEADER
 from test.unit.containers import CONTAINER, create, put_sharded_row
 from test.unit.fakeswift import ACCOUNT, HIDDEN, FakeSwift, filtered

@@ -4,10 +4,10 @@
 import pytest
 from swift.common.ring import RingData
 
-from shardmw.placement import hidden_account
-from shardmw.saio import ClusterOptions
-from shardmw.saio.processes import MARK
-from shardmw.saio.topology import consecutive_ports, ring_devices, servers
+from shardmw.core.placement import hidden_account
+from shardmw_saio import ClusterOptions
+from shardmw_saio.processes import MARK
+from shardmw_saio.topology import consecutive_ports, ring_devices, servers
 from test.faults.clients import Job
 from test.faults.edge import Edge, put_fault
 from test.faults.inject import HOW

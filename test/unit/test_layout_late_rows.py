@@ -22,21 +22,23 @@ from shardmw.backend.containers import (
     BackendError,
 )
 from shardmw.backend.requests import Backend
-from shardmw.layout import late_rows, moving, passes
-from shardmw.layout.late_rows import (
+from shardmw.reshard import late_rows
+from shardmw.reshard import moving
+from shardmw.reshard import passes
+from shardmw.reshard.late_rows import (
     CREATION_SECONDS,
     NOTHING,
     Settled,
     containers_with_leftovers,
     settle,
 )
-from shardmw.paths import Path
-from shardmw.placement import (
+from shardmw.core.paths import Path
+from shardmw.core.placement import (
     backing_container,
     shard_of,
     versions_container,
 )
-from shardmw.record import PLAIN, Layout, LayoutError, id_of_time
+from shardmw.core.layout import PLAIN, Layout, LayoutError, id_of_time
 from test.unit.clocks import Clock
 from test.unit.containers import NEW_ID, OLD_ID
 from test.unit.fakeswift import (

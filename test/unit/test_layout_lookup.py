@@ -6,16 +6,16 @@ from swift.proxy.controllers.base import headers_to_container_info
 
 from shardmw.backend.answers import Answer
 from shardmw.backend.containers import RECORD_HEADER, BackendError
-from shardmw.layout import lookup
-from shardmw.layout.lookup import (
+from shardmw.proxy import layouts as lookup
+from shardmw.proxy.layouts import (
     CONFIRMED_SECONDS,
     DOUBT_SECONDS,
     UNCONFIRMED_SECONDS,
     Layouts,
 )
-from shardmw.layout.roots import RootState
-from shardmw.paths import Path
-from shardmw.record import Layout, LayoutError
+from shardmw.backend.roots import RootState
+from shardmw.core.paths import Path
+from shardmw.core.layout import Layout, LayoutError
 from test.unit.clocks import Clock
 from test.unit.containers import NEW_ID, OLD_ID
 

@@ -12,15 +12,15 @@ from swift.common.swob import HTTPServiceUnavailable, Request
 from swift.common.utils import Timestamp
 from swift.container.server import ContainerController
 
-from shardmw import container_filter
-from shardmw.backend import concurrency
+from shardmw.container_server import filter as container_filter
+from shardmw.swift import concurrency
 from shardmw.backend.answers import Answer
-from shardmw.backend.batch import METHOD
+from shardmw.core.batch import METHOD
 from shardmw.backend.containers import BackendError
 from shardmw.backend.throttle import MOST_IN_REQUEST
-from shardmw.container_filter import ContainerFilter
-from shardmw.layout import passes
-from shardmw.layout.passes import (
+from shardmw.container_server.filter import ContainerFilter
+from shardmw.reshard import passes
+from shardmw.reshard.passes import (
     CATCH_UP_SECONDS,
     MOST_DUE,
     PAGE_ROWS,

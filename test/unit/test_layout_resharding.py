@@ -8,25 +8,27 @@ import pytest
 from swift.common.swob import Request
 from swift.common.utils import Timestamp
 
-from shardmw.backend.concurrency import sleep, spawn
+from shardmw.swift.concurrency import sleep, spawn
 from shardmw.backend.containers import BackendError
 from shardmw.backend.requests import Backend
 from shardmw.backend.rows import STAY_SECONDS
 from shardmw.backend.throttle import Throttle
-from shardmw.layout import moving, passes, resharding
-from shardmw.layout.backing import listed_backing
-from shardmw.layout.late_rows import settle
-from shardmw.layout.passes import Pace
-from shardmw.layout.register import Register
-from shardmw.layout.resharding import (
+from shardmw.reshard import moving
+from shardmw.reshard import passes
+from shardmw.reshard import change as resharding
+from shardmw.backend.backing import listed_backing
+from shardmw.reshard.late_rows import settle
+from shardmw.reshard.passes import Pace
+from shardmw.reshard.register import Register
+from shardmw.reshard.change import (
     ChangeRefusedError,
     MoveOptions,
     Resharding,
 )
-from shardmw.layout.roots import read_root
-from shardmw.listing import request as listing_request
-from shardmw.paths import Path
-from shardmw.placement import REGISTER, backing_container, shard_of
+from shardmw.backend.roots import read_root
+from shardmw.proxy.listing import request as listing_request
+from shardmw.core.paths import Path
+from shardmw.core.placement import REGISTER, backing_container, shard_of
 from test.unit.fakeswift import (
     ACCOUNT,
     HIDDEN,

@@ -2,9 +2,9 @@
 import pytest
 
 from shardmw.backend.containers import LogicalContainer
-from shardmw.layout import row_targets
-from shardmw.layout.row_targets import WHOLE_SECONDS, RowTargets
-from shardmw.record import Layout
+from shardmw.backend import row_targets
+from shardmw.backend.row_targets import WHOLE_SECONDS, RowTargets
+from shardmw.core.layout import Layout
 from test.unit.clocks import Clock
 from test.unit.containers import NEW_ID, OLD_ID
 

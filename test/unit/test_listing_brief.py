@@ -8,10 +8,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from shardmw.listing import brief
-from shardmw.listing.brief import NAME_LENGTH, brief_query, rows_of_listing
-from shardmw.listing.params import LAST_CHARACTER, ListingParams
-from shardmw.listing.rows import parse_rows
+from shardmw.core import brief_query as brief
+from shardmw.core.brief_query import NAME_LENGTH, brief_query, rows_of_listing
+from shardmw.core.listing_params import LAST_CHARACTER, ListingParams
+from shardmw.core.listing_rows import parse_rows
 from test.unit.container_databases import Database, query_of
 
 #: The most characters of a name here.

@@ -5,7 +5,7 @@ import pytest
 from swift.common.swob import Request, Response
 from swift.common.utils import get_logger
 
-from shardmw.listing_bypass import (
+from shardmw.proxy.listings_filter import (
     ORDER_ENV,
     ListingBypass,
     divert,

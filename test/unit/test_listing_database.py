@@ -11,7 +11,7 @@ from swift.common.utils import Timestamp
 from swift.container.backend import ContainerBroker
 from swift.container.server import ContainerController
 
-from shardmw.listing.database import listed_rows, simple_text
+from shardmw.swift.container_rows import listed_rows, simple_text
 
 TEXTS = st.text(alphabet='ab/é\U0001f600-', max_size=6)
 NAMES = st.lists(TEXTS.filter(bool), max_size=25, unique=True)

@@ -16,20 +16,20 @@ from swift.proxy.controllers.base import get_cache_key
 from shardmw.backend import short_store
 from shardmw.backend.containers import RECORD_HEADER, LogicalContainer
 from shardmw.backend.short_store import ShortStore
-from shardmw.controllers import container as container_module
-from shardmw.listing import kept_pages as kept_pages_module
-from shardmw.listing.kept_pages import (
+from shardmw.proxy import container as container_module
+from shardmw.proxy.listing import kept_pages as kept_pages_module
+from shardmw.proxy.listing.kept_pages import (
     MOST_PAGES,
     PAGE_KEY,
     ROWS_PER_SHARD,
     KeptPages,
     Page,
 )
-from shardmw.listing.max_age import MAX_AGE_HEADER, REQUEST_HEADER
-from shardmw.listing.params import NO_SUCCESSOR, ListingParams
-from shardmw.listing.rows import rows_of, to_json
-from shardmw.record import Layout
-from shardmw.stats.sums import ContainerStats
+from shardmw.proxy.listing.max_age import MAX_AGE_HEADER, REQUEST_HEADER
+from shardmw.core.listing_params import NO_SUCCESSOR, ListingParams
+from shardmw.core.listing_rows import rows_of, to_json
+from shardmw.core.layout import Layout
+from shardmw.proxy.sums import ContainerStats
 from test.unit.clocks import Clock
 from test.unit.containers import (
     CONTAINER,

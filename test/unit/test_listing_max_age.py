@@ -5,8 +5,8 @@ import pytest
 from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.swob import Request
 
-from shardmw.listing import max_age
-from shardmw.listing.max_age import (
+from shardmw.proxy.listing import max_age
+from shardmw.proxy.listing.max_age import (
     MAX_AGE_HEADER,
     MAX_AGE_NAME,
     MAX_AGE_SYSMETA,

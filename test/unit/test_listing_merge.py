@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmw.listing.merge import Page, first_share
-from shardmw.listing.params import ListingParams
-from shardmw.listing.rows import Rows, parse_rows, rows_of, to_json
+from shardmw.core.listing_page import Page, first_share
+from shardmw.core.listing_params import ListingParams
+from shardmw.core.listing_rows import Rows, parse_rows, rows_of, to_json
 from test.unit.container_databases import Database, query_of
 
 SHARDS = 5
@@ -265,7 +265,7 @@ def test_rows_that_are_not_wanted_are_replaced_by_others(reverse):
 
 @pytest.mark.parametrize('reverse', [False, True])
 def test_a_page_holds_few_rows_wherever_they_come_from(monkeypatch, reverse):
-    monkeypatch.setattr('shardmw.listing.merge.MOST_ROWS', 20)
+    monkeypatch.setattr('shardmw.core.listing_page.MOST_ROWS', 20)
     numbers = [f'{i:03}' for i in range(400)]
     limit, sources = 10, 8
     page = Page(range(sources), limit, reverse)

@@ -4,8 +4,8 @@ from urllib.parse import parse_qsl
 import pytest
 from swift.common.swob import HTTPException, Request
 
-from shardmw.listing.params import ListingParams
-from shardmw.placement import NameRange
+from shardmw.core.listing_params import ListingParams
+from shardmw.core.placement import NameRange
 
 
 def params_of(query: str) -> ListingParams:

@@ -9,17 +9,17 @@ import pytest
 from swift.common.swob import Request
 from swift.common.utils import get_logger
 
-from shardmw.backend.batch import Place
-from shardmw.backend.concurrency import Timeout, sleep
+from shardmw.core.batch import Place
+from shardmw.swift.concurrency import Timeout, sleep
 from shardmw.backend.containers import BackendError, LogicalContainer
 from shardmw.backend.requests import Backend
 from shardmw.backend.shard_reads import ShardReads
-from shardmw.listing import request
-from shardmw.listing.params import ListingParams
-from shardmw.listing.request import ROOT, ListingRequest
-from shardmw.listing.rows import to_json
-from shardmw.placement import shard_of
-from shardmw.record import MOVING, Layout
+from shardmw.proxy.listing import request
+from shardmw.core.listing_params import ListingParams
+from shardmw.proxy.listing.request import ROOT, ListingRequest
+from shardmw.core.listing_rows import to_json
+from shardmw.core.placement import shard_of
+from shardmw.core.layout import MOVING, Layout
 from test.unit.container_databases import (
     IN_BODY,
     MAX_REQUEST_LINE,

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmw.listing import rows
-from shardmw.listing.rows import Rows, parse_rows, rows_of, to_json
+from shardmw.core import listing_rows as rows
+from shardmw.core.listing_rows import Rows, parse_rows, rows_of, to_json
 
 # Text that a parser could mistake for the end of a string, a row or a name.
 tricky = st.lists(

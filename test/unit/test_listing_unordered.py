@@ -8,8 +8,8 @@ digit.
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmw.listing.rows import Rows, rows_of
-from shardmw.listing.unordered import Strays, UnorderedPage
+from shardmw.core.listing_rows import Rows, rows_of
+from shardmw.core.unordered_page import Strays, UnorderedPage
 
 SHARDS = 4
 ROOT = -1

@@ -2,7 +2,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmw.lru import LONGEST_KEY, LRU, SizedLRU, cached_if_short
+from shardmw.core.bounded import LONGEST_KEY, LRU, SizedLRU, cached_if_short
 
 COUNT, SECONDS = 4, 10
 

@@ -13,8 +13,8 @@ import pytest
 import yaml
 from swift.common.utils import get_logger
 
-from shardmw import metrics
-from shardmw.metrics import (
+from shardmw.backend import metrics
+from shardmw.backend.metrics import (
     COUNTER,
     FANOUT,
     GAUGE,

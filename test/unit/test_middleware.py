@@ -6,10 +6,10 @@ from swift.common import registry
 from swift.common.middleware.gatekeeper import GatekeeperMiddleware
 from swift.common.swob import Request
 
-from shardmw.config import ConfigError
-from shardmw.middleware import filter_factory
-from shardmw.ratelimit import limiter
-from shardmw.record import DEPTH_LIMIT
+from shardmw.backend.config import ConfigError
+from shardmw.proxy.filter import filter_factory
+from shardmw.proxy.ratelimit import limiter
+from shardmw.core.layout import DEPTH_LIMIT
 from test.unit.containers import CONTAINER, create
 from test.unit.fakeswift import ACCOUNT, HIDDEN, filtered
 

@@ -12,9 +12,9 @@ from swift.common.db import DatabaseConnectionError
 from swift.common.utils import Timestamp
 from swift.container.backend import ContainerBroker
 
-from shardmw import open_brokers
-from shardmw.backend.concurrency import sleep
-from shardmw.open_brokers import OpenBrokers
+from shardmw.swift import open_brokers
+from shardmw.swift.concurrency import sleep
+from shardmw.swift.open_brokers import OpenBrokers
 
 
 class Databases:

@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 from swift.common.wsgi import loadapp
 
-from shardmw import listing_bypass, middleware
-from shardmw.config import OPTION_NAMES, OPTION_PREFIXES, parse_options
-from shardmw.container_filter import ContainerFilter
-from shardmw.pipeline import read_pipeline
-from shardmw.placement import object_key, shard_key, shard_of
+from shardmw.proxy import listings_filter as listing_bypass
+from shardmw.proxy import filter as middleware
+from shardmw.backend.config import OPTION_NAMES, OPTION_PREFIXES, parse_options
+from shardmw.container_server.filter import ContainerFilter
+from shardmw.proxy.pipeline import read_pipeline
+from shardmw.core.placement import object_key, shard_key, shard_of
 
 PROJECT = Path(__file__).parents[2]
 ETC = PROJECT / 'etc'
@@ -146,7 +147,7 @@ def test_the_unit_starts_the_daemon_with_the_configuration_of_its_sample():
     command, conf = service['ExecStart'].split()
     assert Path(command).is_absolute()
     scripts = entry_points(group='console_scripts', name=Path(command).name)
-    assert {each.value for each in scripts} == {'shardmw.commands:resharder'}
+    assert {each.value for each in scripts} == {'shardmw.admin.entry_points:resharder'}
     assert f'as {conf}.' in (ETC / f'{Path(conf).name}-sample').read_text()
     assert service['User'] == 'swift'
 
@@ -266,15 +267,15 @@ def test_a_wheel_has_the_filter_and_the_commands(wheel):
     (path,) = (n for n in wheel.namelist() if n.endswith('entry_points.txt'))
     packed.read_string(wheel.read(path).decode('utf-8'))
     assert dict(packed['paste.filter_factory']) == {
-        'shardmw': 'shardmw.middleware:filter_factory',
-        'shardmw_container': 'shardmw.container_filter:filter_factory',
-        'shardmw_listings': 'shardmw.listing_bypass:filter_factory',
+        'shardmw': 'shardmw.proxy.filter:filter_factory',
+        'shardmw_container': 'shardmw.container_server.filter:filter_factory',
+        'shardmw_listings': 'shardmw.proxy.listings_filter:filter_factory',
     }
     assert dict(packed['console_scripts']) == {
-        'shardmw-admin': 'shardmw.commands:admin',
-        'shardmw-bench': 'shardmw.commands:bench',
-        'shardmw-resharder': 'shardmw.commands:resharder',
-        'shardmw-saio': 'shardmw.commands:saio',
+        'shardmw-admin': 'shardmw.admin.entry_points:admin',
+        'shardmw-bench': 'shardmw.admin.entry_points:bench',
+        'shardmw-resharder': 'shardmw.admin.entry_points:resharder',
+        'shardmw-saio': 'shardmw.admin.entry_points:saio',
     }
 
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from swift.common.swob import Request, str_to_wsgi, wsgi_to_str
 
-from shardmw.paths import Path, parse_path
+from shardmw.core.paths import Path, parse_path
 
 texts = st.text(st.characters(exclude_categories=['Cs']), max_size=8)
 parts = st.text(

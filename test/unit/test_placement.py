@@ -11,9 +11,9 @@ from swift.common.constraints import (
     MAX_CONTAINER_NAME_LENGTH,
 )
 
-from shardmw import placement
-from shardmw.placement import BackingName, NameRange
-from shardmw.record import DEPTH_LIMIT, SHARD_COUNT_LIMIT
+from shardmw.core import placement
+from shardmw.core.placement import BackingName, NameRange
+from shardmw.core.layout import DEPTH_LIMIT, SHARD_COUNT_LIMIT
 
 PAGE = Path(__file__).parents[2] / 'doc' / 'design.md'
 

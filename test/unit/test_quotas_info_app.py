@@ -14,13 +14,13 @@ from swift.proxy.controllers.base import (
     get_container_info,
 )
 
-from shardmw.backend.concurrency import sleep, spawn
+from shardmw.swift.concurrency import sleep, spawn
 from shardmw.backend.containers import RECORD_HEADER, SHARD_COUNT_HEADER
-from shardmw.middleware import ShardMiddleware
-from shardmw.placement import versions_container
-from shardmw.quotas import info_app
-from shardmw.quotas.info_app import InfoApp
-from shardmw.record import Layout
+from shardmw.proxy.filter import ShardMiddleware
+from shardmw.core.placement import versions_container
+from shardmw.proxy import info_app
+from shardmw.proxy.info_app import InfoApp
+from shardmw.core.layout import Layout
 from test.unit.containers import (
     CONTAINER,
     NEW_ID,

@@ -9,8 +9,8 @@ from swift.common.middleware import ratelimit as stock
 from swift.common.swob import Request, Response, str_to_wsgi
 from swift.proxy.controllers.base import get_cache_key
 
-from shardmw.ratelimit import account_rate
-from shardmw.ratelimit.account_rate import AccountRate
+from shardmw.proxy.ratelimit import account_rate
+from shardmw.proxy.ratelimit.account_rate import AccountRate
 from test.unit.clocks import Clock
 
 NOW = 1_700_000_000.25

@@ -25,20 +25,20 @@ from shardmw.backend.containers import (
     described_by,
 )
 from shardmw.backend.requests import Backend
-from shardmw.config import parse_options
-from shardmw.paths import parse_path
-from shardmw.placement import (
+from shardmw.backend.config import parse_options
+from shardmw.core.paths import parse_path
+from shardmw.core.placement import (
     backing_container,
     hidden_account,
     shard_of,
     versions_container,
 )
-from shardmw.ratelimit import limiter
-from shardmw.ratelimit.accounting import Accounting
-from shardmw.ratelimit.container_rate import RATE_SYSMETA
-from shardmw.ratelimit.limiter import RateLimiter, listing_key, write_key
-from shardmw.record import Layout
-from shardmw.stats.sums import ContainerStats
+from shardmw.proxy.ratelimit import limiter
+from shardmw.proxy.ratelimit.accounting import Accounting
+from shardmw.proxy.ratelimit.container_rate import RATE_SYSMETA
+from shardmw.proxy.ratelimit.limiter import RateLimiter, listing_key, write_key
+from shardmw.core.layout import Layout
+from shardmw.proxy.sums import ContainerStats
 
 ACCOUNT = 'AUTH_test'
 LAYOUT = Layout('65a1b2c3d4e5f', 4)

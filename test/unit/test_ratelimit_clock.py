@@ -2,8 +2,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmw.ratelimit.clock import OFFSET_SECONDS, SYNC_SECONDS, SharedClock
-from shardmw.ratelimit.gcra import MICROSECONDS as SECOND
+from shardmw.proxy.ratelimit.clock import OFFSET_SECONDS, SYNC_SECONDS, SharedClock
+from shardmw.core.gcra import MICROSECONDS as SECOND
 
 #: The longest time between two reads of the shared time.
 LONGEST_SYNC = 1.5 * SYNC_SECONDS * SECOND

@@ -5,8 +5,8 @@ import pytest
 from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.swob import Request
 
-from shardmw.ratelimit import container_rate
-from shardmw.ratelimit.container_rate import (
+from shardmw.proxy.ratelimit import container_rate
+from shardmw.proxy.ratelimit.container_rate import (
     RATE_HEADER,
     RATE_NAME,
     RATE_SYSMETA,

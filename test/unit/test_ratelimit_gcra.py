@@ -2,7 +2,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmw.ratelimit.gcra import (
+from shardmw.core.gcra import (
     LEASE_DURATION,
     RESET_MASK,
     Counter,
@@ -13,7 +13,7 @@ from shardmw.ratelimit.gcra import (
     reset,
     reset_needed,
 )
-from shardmw.ratelimit.gcra import MICROSECONDS as SECOND
+from shardmw.core.gcra import MICROSECONDS as SECOND
 
 NOW = 60_000_000 * SECOND
 

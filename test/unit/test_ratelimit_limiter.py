@@ -2,7 +2,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmw.ratelimit.limiter import GrowthEstimate
+from shardmw.proxy.ratelimit.limiter import GrowthEstimate
 from test.unit.clocks import Clock
 
 LEAST = 100

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 import pytest
 
-from shardmw.ratelimit.gcra import MICROSECONDS as SECOND
-from shardmw.ratelimit.gcra import Limit
-from shardmw.ratelimit.worker_state import LeasedSlots, WorkerState
+from shardmw.core.gcra import MICROSECONDS as SECOND
+from shardmw.core.gcra import Limit
+from shardmw.proxy.ratelimit.worker_state import LeasedSlots, WorkerState
 
 NOW = 60_000_000 * SECOND
 

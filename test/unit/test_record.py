@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from shardmw.record import (
+from shardmw.core.layout import (
     DEPTH_LIMIT,
     PLAIN,
     SHARD_COUNT_LIMIT,

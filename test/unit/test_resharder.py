@@ -11,22 +11,22 @@ from types import SimpleNamespace
 import pytest
 from swift.common.exceptions import ChunkReadTimeout
 
-from shardmw import resharder
-from shardmw.admin.cluster import SwiftCluster
+from shardmw.reshard import daemon as resharder
+from shardmw.reshard.cluster import SwiftCluster
 from shardmw.backend.containers import RECORD_HEADER, BackendError
-from shardmw.config import ConfigError
-from shardmw.layout.late_rows import NOTHING, Settled
-from shardmw.layout.register import Register
-from shardmw.layout.resharding import MoveOptions, Progress
-from shardmw.paths import Path as SwiftPath
-from shardmw.placement import REGISTER, backing_container
-from shardmw.record import Layout, LayoutError
-from shardmw.resharder import LOOK_AT_ALL_SECONDS, SECTION, Resharder
+from shardmw.backend.config import ConfigError
+from shardmw.reshard.late_rows import NOTHING, Settled
+from shardmw.reshard.register import Register
+from shardmw.reshard.change import MoveOptions, Progress
+from shardmw.core.paths import Path as SwiftPath
+from shardmw.core.placement import REGISTER, backing_container
+from shardmw.core.layout import Layout, LayoutError
+from shardmw.reshard.daemon import LOOK_AT_ALL_SECONDS, SECTION, Resharder
 from test.unit.clocks import Clock
 from test.unit.containers import NEW_ID, OLD_ID
 from test.unit.fakeswift import ACCOUNT, HIDDEN, FakeSwift, Logger
 
-COMMAND = 'from shardmw.commands import resharder; resharder()'
+COMMAND = 'from shardmw.admin.entry_points import resharder; resharder()'
 
 
 @pytest.fixture

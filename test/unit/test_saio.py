@@ -5,8 +5,8 @@ import signal
 import pytest
 from click.testing import CliRunner
 
-from shardmw.config import OPTION_PREFIXES
-from shardmw.saio import (
+from shardmw.backend.config import OPTION_PREFIXES
+from shardmw_saio import (
     Cluster,
     cli,
     cluster,
@@ -16,10 +16,10 @@ from shardmw.saio import (
     processes,
     topology,
 )
-from shardmw.saio.errors import SaioError
-from shardmw.saio.options import ClusterOptions, check_same_structure
-from shardmw.saio.ports import PortReservations
-from shardmw.saio.rings import write_rings
+from shardmw_saio.errors import SaioError
+from shardmw_saio.options import ClusterOptions, check_same_structure
+from shardmw_saio.ports import PortReservations
+from shardmw_saio.rings import write_rings
 
 SHARDMW = 'filter:shardmw'
 
@@ -158,7 +158,7 @@ def test_a_reserved_port_cannot_be_reserved_by_others():
 def test_no_port_is_picked_twice(monkeypatch):
     with PortReservations() as known:
         free = [known.pick(), known.pick()]
-    monkeypatch.setattr('shardmw.saio.ports._candidates', lambda: iter(free))
+    monkeypatch.setattr('shardmw_saio.ports._candidates', lambda: iter(free))
     with PortReservations() as reservations:
         assert [reservations.pick(), reservations.pick()] == free
 
@@ -168,7 +168,7 @@ def test_no_port_is_picked_that_another_server_has_had(monkeypatch):
     with PortReservations() as known:
         ports = dict(zip(names, iter(known.pick, None), strict=False))
     others = list(ports.values())[1:]
-    monkeypatch.setattr('shardmw.saio.ports._candidates', lambda: iter(others))
+    monkeypatch.setattr('shardmw_saio.ports._candidates', lambda: iter(others))
     with PortReservations() as theirs, PortReservations() as ours:
         assert theirs.reserve(ports[names[0]])
         with pytest.raises(SaioError, match='no free port'):

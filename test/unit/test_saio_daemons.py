@@ -7,9 +7,9 @@ import threading
 
 import pytest
 
-from shardmw.saio import daemons
-from shardmw.saio.probes import answers
-from shardmw.saio.topology import Server
+from shardmw_saio import daemons
+from shardmw_saio.probes import answers
+from shardmw_saio.topology import Server
 
 
 class Recorder:

@@ -10,7 +10,7 @@ import pytest
 #: A program that ends only if a signal during a destructor is handled.
 PROGRAM = """
 import signal, sys, time
-from shardmw.saio.signals import raise_at_signals
+from shardmw_saio.signals import raise_at_signals
 
 class Destroyed:
     def __del__(self):
@@ -28,7 +28,7 @@ finally:
 """
 
 OTHER = """
-from shardmw.saio.signals import raise_at_signals
+from shardmw_saio.signals import raise_at_signals
 
 class Destroyed:
     def __del__(self):

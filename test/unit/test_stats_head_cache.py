@@ -8,9 +8,9 @@ from shardmw.backend import write_marks
 from shardmw.backend.answers import Answer
 from shardmw.backend.containers import LogicalContainer
 from shardmw.backend.write_marks import WriteMarks
-from shardmw.record import Layout
-from shardmw.stats.head_cache import HeadCache
-from shardmw.stats.sums import ContainerStats
+from shardmw.core.layout import Layout
+from shardmw.proxy.head_cache import HeadCache
+from shardmw.proxy.sums import ContainerStats
 from test.unit.clocks import Clock
 
 SECONDS = 5

@@ -6,10 +6,10 @@ import pytest
 from swift.common.header_key_dict import HeaderKeyDict
 
 from shardmw.backend.answers import Answer
-from shardmw.backend.concurrency import sleep, spawn
+from shardmw.swift.concurrency import sleep, spawn
 from shardmw.backend.containers import BackendError, LogicalContainer
-from shardmw.record import Layout
-from shardmw.stats.sums import (
+from shardmw.core.layout import Layout
+from shardmw.proxy.sums import (
     CACHE_KEY,
     ContainerStats,
     SummedStats,
@@ -169,7 +169,7 @@ def test_sums_do_not_stay_fresh_when_a_clock_is_set_back(
     stats = SummedStats(backend, 60)
     stats.of(environ(memcached), TARGET)
     an_hour_ago = time.time() - 3600
-    monkeypatch.setattr('shardmw.stats.sums.time.time', lambda: an_hour_ago)
+    monkeypatch.setattr('shardmw.proxy.sums.time.time', lambda: an_hour_ago)
     stats.of(environ(memcached), TARGET)
     assert backend.reads == 2
 
@@ -189,7 +189,7 @@ def test_while_a_shard_cannot_be_read_older_sums_are_shown(
     stats = SummedStats(backend, 60)
     stats.of(environ(memcached), TARGET)
     later = time.time() + 61
-    monkeypatch.setattr('shardmw.stats.sums.time.time', lambda: later)
+    monkeypatch.setattr('shardmw.proxy.sums.time.time', lambda: later)
     backend.away = {1}
     monkeypatch.setitem(SHARD, 'X-Container-Object-Count', '50')
     assert stats.known(environ(memcached), TARGET) == ContainerStats(4, 40)
@@ -227,7 +227,7 @@ def test_an_estimate_lasts_for_seconds_in_one_worker(
         stats.of(environ(memcached), TARGET)
     assert (backend.reads, memcached.values) == (1, {})
     later = time.time() + 6
-    monkeypatch.setattr('shardmw.stats.sums.time.time', lambda: later)
+    monkeypatch.setattr('shardmw.proxy.sums.time.time', lambda: later)
     stats.of(environ(memcached), TARGET)
     assert backend.reads == 2
 

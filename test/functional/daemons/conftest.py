@@ -6,7 +6,7 @@ A daemon visits all containers, and the other tests leave thousands behind.
 
 import pytest
 
-from shardmw.saio import Cluster, ClusterOptions
+from shardmw_saio import Cluster, ClusterOptions
 from test.functional.conftest import account_maker, logins
 from test.functional.unfiltered import unfiltered_url
 

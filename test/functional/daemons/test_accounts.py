@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 from swift.account.backend import AccountBroker
 
-from shardmw.placement import hidden_account
+from shardmw.core.placement import hidden_account
 from test.functional.alike import masked
 from test.functional.client import Client
 from test.functional.conftest import SHARD_COUNT_HEADER

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from shardmw.bench.targets.native import shard_natively
-from shardmw.placement import hidden_account
+from shardmw_bench.targets.native import shard_natively
+from shardmw.core.placement import hidden_account
 from test.functional.backing import forget_rows, put_rows
 from test.functional.client import Client
 from test.functional.conftest import SHARD_COUNT_HEADER, SHARD_DEPTH_HEADER

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from shardmw.placement import hidden_account
+from shardmw.core.placement import hidden_account
 from test.functional.backing import put_rows, write_record
 from test.functional.client import Client
 from test.functional.conftest import (

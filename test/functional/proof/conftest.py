@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import pytest
 
-from shardmw.saio import Cluster, ClusterOptions
+from shardmw_saio import Cluster, ClusterOptions
 from test.functional.backing import Backing
 from test.functional.client import Client
 from test.functional.conftest import account_maker, logins, new_owner

@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 from swift.container.backend import ContainerBroker
 
-from shardmw.layout.syncing import LOGICAL_HEADER
-from shardmw.placement import backing_container, hidden_account
-from shardmw.record import Layout, id_of_time
-from shardmw.saio import Cluster
+from shardmw.backend.sync_settings import LOGICAL_HEADER
+from shardmw.core.placement import backing_container, hidden_account
+from shardmw.core.layout import Layout, id_of_time
+from shardmw_saio import Cluster
 from test.functional.backing import Backing, databases, write_record
 from test.functional.client import Client
 from test.functional.conftest import make_plain, make_sharded

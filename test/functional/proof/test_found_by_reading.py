@@ -8,14 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from swift.container.backend import ContainerBroker
 
-from shardmw.placement import (
+from shardmw.core.placement import (
     backing_container,
     hidden_account,
     shard_of,
     versions_container,
 )
-from shardmw.record import Layout, id_of_time, parse_record
-from shardmw.saio import Cluster
+from shardmw.core.layout import Layout, id_of_time, parse_record
+from shardmw_saio import Cluster
 from test.functional.backing import (
     RECORD_HEADER,
     Backing,

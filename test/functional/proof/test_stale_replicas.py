@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from shardmw.placement import shard_of
+from shardmw.core.placement import shard_of
 from test.functional.client import Client
 from test.functional.conftest import MAKERS, SHARD_COUNT_HEADER, make_plain
 from test.functional.operating import wait_until

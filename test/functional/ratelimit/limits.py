@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-from shardmw.saio import Cluster
+from shardmw_saio import Cluster
 from test.functional import conftest
 from test.functional.backing import name_in_shard
 from test.functional.client import Answer, Client

@@ -13,7 +13,7 @@ from swift.account.backend import AccountBroker
 from swift.common.utils import Timestamp
 from swift.proxy.controllers.base import get_cache_key
 
-from shardmw.saio import Cluster, ClusterOptions
+from shardmw_saio import Cluster, ClusterOptions
 from test.functional.alike import masked
 from test.functional.backing import memcached_of
 from test.functional.client import Client

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from shardmw.saio import Cluster, ClusterOptions
+from shardmw_saio import Cluster, ClusterOptions
 from test.functional.client import Client
 from test.functional.conftest import make_plain
 from test.functional.memcached import flush

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Swift's audit watcher ``dark_data``, for clusters with sharded containers.
+
+Swift's watcher takes an object for dark data if its container does not list
+it. The root of a sharded container lists nothing, so this watcher asks the
+shard before it logs, quarantines or deletes an object, and leaves objects
+alone while rows of their container have yet to be moved. It runs in
+object-auditors and has the same options as Swift's watcher.
+"""
+
+from collections.abc import Collection, Iterator
+
+from eventlet import Timeout
+from swift.common.constraints import ACCOUNT_LISTING_LIMIT
+from swift.common.direct_client import (
+    direct_get_account,
+    direct_head_container,
+)
+from swift.common.exceptions import ClientException
+from swift.common.http import HTTP_NOT_FOUND
+from swift.common.utils import split_path
+from swift.obj.watchers import dark_data
+
+from shardmw.backend.answers import SPLIT_STATES
+from shardmw.backend.containers import RECORD_HEADER, LogicalContainer
+from shardmw.backend.rows import row_at
+from shardmw.backend.backing import backing_among, backing_range
+from shardmw.core.placement import hidden_account
+from shardmw.core.layout import Layout, LayoutError, parse_record
+
+API_VERSION = 'v1'
+
+#: The folder of the rings, the same as in Swift's watcher.
+SWIFT_DIR = '/etc/swift'
+
+
+class UnknownError(Exception):
+    """Whether an object is listed cannot be determined now."""
+
+
+class DarkDataWatcher(dark_data.DarkDataWatcher):
+    """Finds objects that neither a container nor a shard lists."""
+
+    def __init__(self, conf: dict, logger) -> None:
+        super().__init__(conf, logger)
+        self.account_ring = dark_data.Ring(SWIFT_DIR, ring_name='account')
+
+    def policy_based_object_handling(
+        self, data_file_path: str, metadata: dict
+    ) -> None:
+        """Handle an object that its container does not list.
+
+        Like Swift's watcher, do nothing unless all container servers answer.
+        """
+        self.tot_dark -= 1
+        try:
+            is_listed = self._is_listed(metadata['name'])
+        except (
+            ClientException,
+            LayoutError,
+            Timeout,
+            UnknownError,
+            dark_data.ContainerError,
+        ):
+            self.tot_unknown += 1
+            return
+        if is_listed:
+            self.tot_okay += 1
+            return
+        self.tot_dark += 1
+        super().policy_based_object_handling(data_file_path, metadata)
+
+    def _is_listed(self, path: str) -> bool:
+        """Return True if an object is in the shard where it belongs.
+
+        :raises UnknownError: if rows are moving, or have yet to be moved
+        """
+        account, container, name = split_path(path, 3, 3, True)
+        layouts = self._layouts(account, container)
+        if any(layout.is_changing for layout in layouts):
+            raise UnknownError
+        if self._has_late_rows(account, container, layouts):
+            raise UnknownError
+        for layout in layouts:
+            target = LogicalContainer(
+                API_VERSION, account, container, {}, layout
+            )
+            if self._has_row(target.place_of(name), name):
+                return True
+        # A late row may have been moved to the root since Swift's watcher
+        # looked there.
+        return bool(dark_data.get_info_1(self.container_ring, path))
+
+    def _has_late_rows(
+        self, account: str, container: str, layouts: Collection[Layout]
+    ) -> bool:
+        """Return True if a shard of an earlier layout has rows.
+
+        Such rows are listed once they have been moved. If a proxy without the
+        filter has deleted a sharded container, all of its rows are such rows.
+        """
+        hidden = hidden_account(account)
+        part, nodes = self.account_ring.get_nodes(hidden)
+        return any(
+            listed.object_count
+            and not any(
+                layout.has(listed.name.layout_id, listed.name.shard)
+                for layout in layouts
+            )
+            for node in nodes
+            for listed in backing_among(
+                _account_rows(node, part, hidden, *backing_range(container)),
+                container,
+            )
+        )
+
+    def _layouts(self, account: str, container: str) -> set[Layout]:
+        """Return the layouts that the replicas of a root have recorded."""
+        part, nodes = self.container_ring.get_nodes(account, container)
+        heads = [
+            direct_head_container(node, part, account, container)
+            for node in nodes
+        ]
+        records = {head.get(RECORD_HEADER) for head in heads}
+        return {parse_record(each) for each in records if each}
+
+    def _has_row(self, place: str, name: str) -> bool:
+        """Return True if a replica of a container lists an object.
+
+        :raises UnknownError: if Swift's own sharder has split the container
+        """
+        part, nodes = self.container_ring.get_nodes(*place.split('/', 1))
+        for node in nodes:
+            headers, row = row_at(node, part, place, name)
+            if headers.get('X-Backend-Sharding-State') in SPLIT_STATES:
+                raise UnknownError
+            if row:
+                return True
+        return False
+
+
+def _account_rows(
+    node: dict, part: int, account: str, start: str, end: str
+) -> Iterator[dict]:
+    """Yield the containers of an account between two names, from one server.
+
+    A server without the account yields none.
+
+    :raises ClientException: if the server does not answer
+    """
+    marker = start
+    while True:
+        try:
+            _, rows = direct_get_account(
+                node, part, account, marker=marker, end_marker=end
+            )
+        except ClientException as err:
+            if err.http_status == HTTP_NOT_FOUND:
+                return
+            raise
+        yield from rows
+        if len(rows) < ACCOUNT_LISTING_LIMIT:
+            return
+        marker = rows[-1]['name']

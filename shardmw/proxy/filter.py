@@ -1,0 +1,346 @@
+# SPDX-License-Identifier: Apache-2.0
+"""shardmw spreads the listing of one Swift container over many.
+
+A container's listing is one SQLite database, which takes a limited number of
+writes a second. The rows of a *sharded* container are in N hidden *backing*
+containers: a hash of each object's name selects one. The objects are stored
+like those of any container.
+
+What a client sends and gets
+----------------------------
+
+``X-Container-Shard-Count: 32`` on the PUT that creates a container shards it.
+With ``X-Container-Shard-Depth: 1`` in addition, the first component of a name
+selects its shard instead of the whole name: a listing of a directory then
+reads one shard, and all writes into the directory go to it. GET and HEAD of
+the container show both headers. All other requests are the same as for a plain
+container: objects, listings, metadata, ACLs, quotas, large objects, symlinks,
+versions, S3, static web sites.
+
+====================================================  ======================
+a shard count that is not a number from 1 to          400, nothing created
+``client_max_shards``
+a depth that is not a number from 0 to 16, or any     400, nothing created
+depth for a new container that gets no shards
+a count or depth other than the container's           409, nothing changed
+a shard count or depth with the PUT or POST of an     400
+object
+====================================================  ======================
+
+``GET container?allow_unordered=true`` lists a sharded container shard after
+shard (:mod:`shardmw.core.unordered_page`): each page reads one or two shards, or
+as many as it takes to fill it, and the last name of a page is the marker of
+the next one, as usual. ``delimiter``, ``path`` and ``reverse`` need an order,
+so they are refused with 400. A list of versions (``?versions``) keeps its
+order. The figures in the headers may be ``stats_cache_seconds`` old. S3
+clients send ``allow-unordered=true`` (:mod:`shardmw.proxy.listings_filter`). The
+owner of a container can make this the default of its listings with
+``X-Container-Unordered-Listings`` (:mod:`shardmw.proxy.listing.container_order`).
+
+With ``X-Container-Listing-Max-Age: 30``, the listings of the container may be
+up to 30 seconds old (:mod:`shardmw.proxy.listing.max_age`). Pages are then kept and
+read ahead, and a request for a kept page reads only the root.
+
+``GET /info`` shows, under ``shardmw``, what a client may ask for: the default
+and the largest shard count and depth, ``unordered_listings``, the default of
+``listing_max_age``, and the rates.
+
+What an operator sets
+---------------------
+
+The filter must be the last one before the proxy app, except for proxy-logging.
+Otherwise the proxy does not start::
+
+    ... slo dlo versioned_writes symlink keymaster encryption shardmw
+    proxy-logging proxy-server
+
+    [filter:shardmw]
+    use = egg:shardmw#shardmw
+
+Swift's daemons that write objects (the expirer, the reconciler) and
+container-sync need it in the pipeline of their internal client, too. A second
+filter, :mod:`shardmw.proxy.listings_filter`, makes large listings faster, shows the
+counts of sharded buckets to S3 clients, and lets them list in any order.
+
+The options are in :mod:`shardmw.backend.config`, their defaults and units in
+``etc/proxy-server.conf-sample``. All proxies must share their memcached, and
+all must have the filter before the first sharded container is created.
+
+Container sync
+--------------
+
+``X-Container-Sync-To`` and ``X-Container-Sync-Key`` work as on any container.
+The backing containers have both, so Swift's daemon reads their rows
+(:mod:`shardmw.backend.sync_settings`). It reads the objects of these rows through its
+internal client, in which this filter replaces the path in the hidden account
+by that of the object. For clients, the hidden account does not exist.
+
+Where rows are
+--------------
+
+The *root* is the Swift container with the name that clients use. It has the
+metadata, the ACLs and the layout record (:mod:`shardmw.core.layout`). The row of an
+object ``o`` of container ``C`` in account ``A`` is in container ``C.<id>.<i>``
+of the hidden account ``.shards_shardmw_A``. :func:`shardmw.core.placement.shard_of`
+computes ``i`` from the name, and the count and depth of the layout. The proxy
+app tells the object servers where to send a row: the filter makes it believe
+that Swift's own sharder has split the container
+(:mod:`shardmw.swift.infocache`). Rows in other places wait for
+``shardmw-resharder`` (:mod:`shardmw.reshard.late_rows`): the filter moves none.
+
+The containers of old versions and of the parts of S3 uploads
+(``bucket+segments``) are sharded like the container that they belong to.
+
+The packages
+------------
+
+``controllers`` handle one kind of request each. They use ``ratelimit``,
+``quotas``, ``listing`` and ``layout``; these use ``stats``; all use
+``backend``, the interface to Swift, and ``metrics``, which defines the metrics
+that they send to statsd. ``placement``, ``paths``, ``record`` and ``lru`` are
+pure. Dependencies point in that order only.
+"""
+
+import math
+from collections.abc import Callable
+
+from swift.common.constraints import check_utf8, valid_api_version
+from swift.common.middleware.gatekeeper import GatekeeperMiddleware
+from swift.common.registry import register_swift_info
+from swift.common.swob import HTTPNotFound, Request, wsgi_to_str
+from swift.common.utils import get_logger
+
+from shardmw.swift.crypto import move_keys
+from shardmw.backend.requests import Backend, pass_timestamps_on
+from shardmw.backend.short_store import ShortStore
+from shardmw.backend.turns import Turns
+from shardmw.backend.write_marks import WriteMarks
+from shardmw.backend.config import Options, check_option_names, parse_options
+from shardmw.proxy.account import AccountController
+from shardmw.proxy.container import ContainerController
+from shardmw.proxy.lifecycle import Lifecycle
+from shardmw.proxy.object import WRITES, ObjectController
+from shardmw.proxy.layouts import Layouts
+from shardmw.backend.row_targets import RowTargets
+from shardmw.backend.sync_settings import logical_path
+from shardmw.proxy.listing.kept_pages import KeptPages
+from shardmw.backend.metrics import SILENT, Metrics, open_metrics
+from shardmw.core.paths import Path, parse_path
+from shardmw.proxy.pipeline import check_pipeline
+from shardmw.core.placement import (
+    HIDDEN_PREFIX,
+    is_hidden_account,
+    is_reserved,
+)
+from shardmw.proxy.info_app import InfoApp, install
+from shardmw.proxy.ratelimit.account_rate import AccountRate
+from shardmw.proxy.ratelimit.accounting import (
+    VERSIONED_WRITES_SOURCE,
+    Accounting,
+)
+from shardmw.proxy.ratelimit.limiter import RateLimiter
+from shardmw.core.layout import DEPTH_LIMIT
+from shardmw.backend.accounts import AccountStats
+from shardmw.proxy.head_cache import HeadCache
+from shardmw.proxy.sums import SummedStats
+
+MEGABYTE = 1_000_000
+
+#: The methods with which Swift's daemons read objects of backing containers.
+READS = ('GET', 'HEAD')
+
+
+class ShardMiddleware:
+    """Hands each request to the controller of its kind."""
+
+    def __init__(
+        self,
+        app: Callable,
+        options: Options,
+        logger,
+        metrics: Metrics = SILENT,
+    ) -> None:
+        pass_timestamps_on()
+        backend = Backend(
+            app,
+            logger,
+            options.fanout_concurrency,
+            options.idle_connections,
+            Turns(
+                options.max_fanouts,
+                options.account_max_fanouts,
+                options.fanout_wait_seconds,
+            ),
+            Turns(options.max_reads, options.account_fanout_concurrency),
+            Turns(math.inf, options.account_fanout_concurrency),
+            metrics,
+        )
+        stats = SummedStats(backend, options.stats_cache_seconds)
+        #: For how many seconds the sums over shards are kept.
+        self.kept_seconds = options.head_cache_seconds
+        account_stats = AccountStats(backend, self.kept_seconds)
+        marks = WriteMarks(self.kept_seconds)
+        limiter = RateLimiter(backend, options.rate_limits, logger)
+        accounting = Accounting(backend, stats, limiter)
+        layouts = Layouts(backend)
+        row_targets = RowTargets(backend)
+        lifecycle = Lifecycle(
+            app,
+            backend,
+            layouts,
+            stats,
+            AccountRate(
+                options.account_ratelimit,
+                options.account_ratelimit_clock_accuracy,
+                options.account_ratelimit_buffer_seconds,
+            ),
+            options,
+            logger,
+        )
+        self.app = app
+        self._backend = backend
+        self._limiter = limiter
+        self._stats = (stats, account_stats)
+        self._logger = logger
+        self._info_app = None
+        self._is_installed = False
+        self._faces_clients = True
+        self._accounts = AccountController(app, backend, account_stats)
+        self._containers = ContainerController(
+            app,
+            backend,
+            layouts,
+            lifecycle,
+            stats,
+            HeadCache(marks),
+            KeptPages(ShortStore(options.listing_kept_megabytes * MEGABYTE)),
+            options.listing_max_age_of,
+            accounting,
+        )
+        self._objects = ObjectController(
+            app,
+            backend,
+            layouts,
+            row_targets,
+            marks,
+            accounting,
+        )
+
+    @property
+    def _pipeline_final_app(self) -> Callable:
+        """Return the proxy app, which Swift's loader has set."""
+        return self._final_app
+
+    @_pipeline_final_app.setter
+    def _pipeline_final_app(self, final_app: Callable) -> None:
+        # The loader sets the attributes of all filters, from left to right.
+        # It sets this attribute of a filter last.
+        self._final_app = final_app
+        self._info_app = InfoApp(
+            self._pipeline_request_logging_app, *self._stats, self._logger
+        )
+        self._faces_clients = any(
+            isinstance(app, GatekeeperMiddleware) for app in self._pipeline
+        )
+        install(self._pipeline, self._info_app)
+
+    def __call__(self, env: dict, start_response: Callable):
+        """WSGI entry point."""
+        if self._info_app and not self._is_installed:
+            # By now, the loader has set the attributes of the apps on the
+            # right.
+            install(self._pipeline, self._info_app)
+            self._is_installed = True
+        if self._is_object_read(env):
+            return self.app(env, start_response)
+        return self._controlled(env)(env, start_response)
+
+    def _is_object_read(self, env: dict) -> bool:
+        """Return True for requests that the filter leaves alone."""
+        if env['REQUEST_METHOD'] in WRITES:
+            return False
+        parts = env['PATH_INFO'].split('/', 4)
+        if len(parts) < 5 or not parts[4]:
+            return False
+        if parts[2].startswith(HIDDEN_PREFIX):
+            return False
+        # X-Versions-Location reads what an upload is about to replace. This
+        # read counts as the upload, before anything is copied.
+        return env.get('swift.source') != VERSIONED_WRITES_SOURCE
+
+    def _controlled(self, env: dict) -> Callable:
+        """Return the WSGI application that answers a request.
+
+        A path that Swift refuses goes to the app, which refuses it.
+        """
+        try:
+            path = parse_path(env['PATH_INFO'])
+        except ValueError:
+            return self.app
+        if not _is_utf8(env['PATH_INFO']):
+            return self.app
+        if not valid_api_version(path.version) or is_reserved(path.account):
+            return self.app
+        req = Request(env)
+        if is_hidden_account(path.account):
+            if self._faces_clients:
+                return HTTPNotFound(request=req)
+            return self._hidden(req, path)
+        refusal = self._limiter.blacklisted(req, path)
+        if refusal:
+            return refusal
+        if path.name:
+            return self._objects(req, path)
+        if path.container:
+            return self._containers(req, path)
+        return self._accounts(req, path)
+
+    def _hidden(self, req: Request, path: Path) -> Callable:
+        """Return the WSGI application for a hidden account's requests.
+
+        They come from internal clients: Swift's sharder reads the backing
+        containers that it has split, and container-sync reads the objects that
+        they list.
+        """
+        if not path.name or req.method not in READS:
+            return self.app
+        logical = logical_path(self._backend, req.environ, path)
+        if logical is None:
+            return self.app
+
+        def read(env: dict, start_response: Callable):
+            move_keys(env, logical)
+            env = dict(env, PATH_INFO=logical.to_wsgi())
+            return self.app(env, start_response)
+
+        return read
+
+
+def _is_utf8(path: str) -> bool:
+    """Return True if Swift accepts a path, a WSGI string, as UTF-8."""
+    return path.isascii() or check_utf8(wsgi_to_str(path), internal=True)
+
+
+def filter_factory(global_conf: dict, **local_conf: str) -> Callable:
+    """Return the filter's constructor, for PasteDeploy."""
+    conf = {**global_conf, **local_conf}
+    check_option_names(local_conf)
+    options = check_pipeline(conf, parse_options(conf))
+    logger = get_logger(conf, log_route='shardmw')
+    metrics = open_metrics(conf, logger, options.metric_containers)
+    limits = options.rate_limits
+    register_swift_info(
+        'shardmw',
+        default_shards=options.default_shards,
+        default_depth=options.default_depth,
+        max_depth=DEPTH_LIMIT,
+        max_shards=options.max_shards,
+        client_max_shards=options.client_max_shards,
+        unordered_listings=True,
+        listing_max_age=options.listing_max_age,
+        max_sleep_time_seconds=limits.max_sleep_time_seconds,
+        container_ratelimits=limits.writes.by_size,
+        container_listing_ratelimits=limits.listings.by_size,
+        rate_buffer_seconds=limits.rate_buffer_seconds,
+    )
+    return lambda app: ShardMiddleware(app, options, logger, metrics)

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sums that HEADs of containers show while no client writes.
+
+A HEAD reads every shard and keeps the sums for a few seconds. While they are
+kept, the next HEAD reads the root only.
+"""
+
+from collections.abc import Iterable
+
+from shardmw.backend.answers import Answer
+from shardmw.backend.containers import LogicalContainer
+from shardmw.backend.write_marks import WriteMarks
+from shardmw.proxy.sums import ContainerStats, total
+
+SUMS_KEY = 'shardmw/head'
+
+
+class HeadCache:
+    """Keeps the sums of containers that no client writes to."""
+
+    def __init__(self, marks: WriteMarks) -> None:
+        self.marks = marks
+
+    def kept(
+        self, env: dict, target: LogicalContainer
+    ) -> ContainerStats | None:
+        """Return the kept sums over the shards, or None to read them.
+
+        :param target: the container, as its root is now
+        """
+        sums = self.marks.kept(env, target, SUMS_KEY)
+        return ContainerStats(*sums) if sums else None
+
+    def keep(
+        self,
+        env: dict,
+        target: LogicalContainer,
+        shards: Iterable[Answer],
+        asked: float,
+    ) -> None:
+        """Keep the sums of the answers of all shards.
+
+        :param asked: when the shards were asked, by the monotonic clock
+        """
+        self.marks.keep(env, target, SUMS_KEY, total(shards), asked)

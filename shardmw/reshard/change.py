@@ -1,0 +1,731 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Changes of a container's layout while clients use it.
+
+A change has three steps, each a write of the layout record
+(:mod:`shardmw.core.layout` says what each phase means for requests). A step begins
+only when every proxy must know the one before: all replicas of the root have
+its record, and the time for which proxies cache container info has passed
+since.
+
+In the phase *moving*, rows are read from the old place in pages, copied to the
+new one, and removed from the old one a second after every replica of the new
+one has them. An upload that began before the change, or an update that an
+object server delayed, may bring rows to the old place later. So the old place
+is looked through again, until it has been empty for the time to *settle*.
+
+The process that does this can be killed at any point and started again, and
+two of them do no harm: copying and removing rows is idempotent, and rows move
+only in a direction that has been in the record for long enough. What is under
+way is listed in the register (:mod:`shardmw.reshard.register`).
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from swift.common.constraints import AUTO_CREATE_ACCOUNT_PREFIX
+from swift.common.http import is_success
+from swift.common.storage_policy import POLICIES
+from swift.common.utils import Timestamp
+
+from shardmw.backend.answers import require_success
+from shardmw.swift.concurrency import sleep
+from shardmw.backend.containers import (
+    RECORD_HEADER,
+    BackendError,
+    LogicalContainer,
+)
+from shardmw.backend.nodes import ask_primaries
+from shardmw.backend.requests import Backend
+from shardmw.backend.rows import STAY_SECONDS
+from shardmw.backend.backing import delete_if_empty, listed_backing
+from shardmw.proxy.layouts import LEAST_SECONDS, UNCONFIRMED_SECONDS
+from shardmw.reshard.passes import Pace, RowPass
+from shardmw.reshard.register import Register
+from shardmw.backend.roots import (
+    RootState,
+    lists_nothing,
+    read_root,
+    unproved,
+)
+from shardmw.backend.sync_settings import (
+    agreed_settings,
+    direct_sync,
+    shard_headers,
+)
+from shardmw.backend.metrics import ADOPTED, LATE, RESHARDED_ROWS
+from shardmw.core.paths import Path
+from shardmw.core.placement import can_be_sharded
+from shardmw.core.layout import (
+    ANNOUNCED,
+    PLAIN,
+    RETURNING,
+    Layout,
+    Sharding,
+    time_of_id,
+)
+
+#: The phase in which container-sync may still read the old place.
+WAITING_FOR_SYNC = 'waiting for container-sync'
+
+#: How long to wait before a failed step is retried.
+RETRY_SECONDS = 5
+
+#: How often to look whether all replicas of a root have a record.
+POLL_SECONDS = 0.5
+
+#: How old the last check of the record may be when rows are written. So rows
+#: are removed only after a check that is not older than their copies.
+CHECK_SECONDS = STAY_SECONDS
+
+#: How often to look whether a change that settles has been cancelled.
+LOOK_SECONDS = 10
+
+#: How many times the old place is looked through while it settles.
+PASSES_TO_SETTLE = 3
+
+
+class ChangeRefusedError(Exception):
+    """A change of layout cannot begin. The text says why."""
+
+
+class _RecordChangedError(BackendError):
+    """Another process has written the record of a container."""
+
+    def __init__(self) -> None:
+        super().__init__(None, 503, 'another process has changed the layout')
+
+
+@dataclass(frozen=True, slots=True)
+class MoveOptions:
+    """The waits and bounds of changes.
+
+    :param cache_seconds: for how long proxies may cache container info
+    :param settle_seconds: for how long the old place has to stay empty
+    :param rows_per_second: the most rows to move a second; 0 for no limit
+    :param asks_for_objects: True to check the object of each row before it
+                             moves, and not only of rows that replicas lack
+    :param sync_seconds: the longest time until container-sync has visited a
+                         container again
+    """
+
+    cache_seconds: float = 60
+    settle_seconds: float = 86400
+    rows_per_second: int = 0
+    asks_for_objects: bool = False
+    sync_seconds: float = 360
+
+
+@dataclass(slots=True)
+class Progress:
+    """The progress of a change.
+
+    :ivar phase: the phase or the wait that it is in
+    :ivar moved: how many rows it has moved in its present direction
+    :ivar total: about how many rows it has to move in all; None if not known
+                 yet
+    :ivar problem: why it waits, '' if it does not
+    :ivar change: the id of the layout that it changes to, and the sharding
+                  before; None if only its last steps are left
+    """
+
+    phase: str = ''
+    moved: int = 0
+    total: int | None = None
+    problem: str = ''
+    change: tuple[str, Sharding] | None = None
+
+
+class Resharding:
+    """Changes the layout of one container.
+
+    :param env: the environment of a request, which needs no memcached
+    :param path: the path of the container
+    :param report: called with the progress whenever it changes
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        env: dict,
+        path: Path,
+        options: MoveOptions,
+        report: Callable[[Progress], None] = lambda _progress: None,
+    ) -> None:
+        self.backend = backend
+        self.env = env
+        self.base = backend.owner_env(env)
+        self.path = path
+        self.options = options
+        self.register = Register(backend, env)
+        self.progress = Progress()
+        self.report = report
+        self._checked = 0.0
+        self._is_split = False
+        # True if the container has synced at some point of the change.
+        self._has_synced = False
+        # The layout in which rows move, and since when no row has been found.
+        self._moving: Layout | None = None
+        self._quiet_since = 0.0
+        self.pace = Pace(options.rows_per_second)
+
+    def begin(self, shards: int, depth: int = 0) -> None:
+        """Announce a change, unless the same change is under way.
+
+        A change that has only its last steps left is under way, too.
+
+        :param shards: the number of shards, 0 for a plain container
+        :raises ChangeRefusedError: if it cannot be made
+        :raises BackendError: if too few servers answer
+        """
+        try:
+            self._announce(shards, depth)
+        except BackendError:
+            # Another process may have announced the same change meanwhile.
+            root = read_root(self.backend, self.env, self.path)
+            if not self.is_under_way(root, shards, depth):
+                raise
+            self.register.note(self.path)
+
+    def _announce(self, shards: int, depth: int) -> None:
+        root = self._proved_root()
+        layout = root.record or PLAIN
+        if self.is_under_way(root, shards, depth):
+            self.register.note(self.path)
+            return
+        self.check(root, shards, depth)
+        changed = layout.announced(shards, time.time(), depth)
+        target = self._target(root, changed)
+        hidden = target.hidden_account
+        self.backend.create_hidden_account(self.env, hidden)
+        self._put_shards(target)
+        self._write(changed, root.record)
+        # The daemon may have removed it from the register before it saw the
+        # record, and a process that cleaned up may have deleted some shards.
+        self.register.note(self.path)
+        self._put_shards(target)
+
+    def is_under_way(
+        self, root: RootState, shards: int, depth: int = 0
+    ) -> bool:
+        """Return True if :meth:`run` would go on with this very change.
+
+        :raises BackendError: if too few servers answer
+        """
+        layout = root.record
+        if layout is None or layout.sharding != (shards, depth):
+            return False
+        return layout.is_changing or self._is_unfinished(layout)
+
+    def check(self, root: RootState, shards: int, depth: int = 0) -> None:
+        """Check that a change can be made.
+
+        :raises ChangeRefusedError: if it cannot
+        """
+        is_internal = self.path.account.startswith(AUTO_CREATE_ACCOUNT_PREFIX)
+        if is_internal or not can_be_sharded(self.path.container):
+            raise ChangeRefusedError(
+                'it is a shard, or a container that Swift keeps for itself'
+            )
+        if not root.exists:
+            raise ChangeRefusedError('no such container')
+        if not root.is_put:
+            raise ChangeRefusedError(
+                'a server knows of a later deletion: PUT the container first'
+            )
+        layout = root.record or PLAIN
+        if layout.is_changing:
+            raise ChangeRefusedError(
+                f'its change {change_text(layout)} is under way: wait for '
+                'its end, or cancel it'
+            )
+        if layout.sharding == (shards, depth):
+            has_depth = f' and depth {depth}' if depth else ''
+            raise ChangeRefusedError(
+                f'it has {shards} shards{has_depth} already'
+            )
+        target = self._target(root, layout)
+        answers = [root.answer, *self.backend.head_shards(self.env, target)]
+        require_success(answers)
+        if any(answer.is_split for answer in answers):
+            raise ChangeRefusedError(
+                "Swift's own sharder has split it, or one of its shards: "
+                'have it compacted into one database first '
+                '(swift-manage-shard-ranges compact)'
+            )
+
+    def cancel(self) -> None:
+        """Cancel a change; :meth:`run` then moves the rows back.
+
+        :raises ChangeRefusedError: if there is nothing to cancel
+        :raises BackendError: if too few servers answer
+        """
+        root = self._proved_root()
+        layout = root.record or PLAIN
+        if not layout.is_changing:
+            raise ChangeRefusedError('its layout is not changing')
+        if layout.phase == RETURNING:
+            self.register.note(self.path)
+            return
+        cancelled = layout.cancelled(time.time())
+        self._write(cancelled, layout)
+        # Another process may have been about to write the next record.
+        sleep(CHECK_SECONDS)
+        try:
+            self._check_record(cancelled)
+        except _RecordChangedError as err:
+            raise ChangeRefusedError(
+                'another process has just continued the change: try again'
+            ) from err
+
+    def run(self) -> None:
+        """Continue a change until it is done.
+
+        A step that fails is repeated until it succeeds.
+
+        :raises LayoutError: if the record cannot be read
+        """
+        while True:
+            try:
+                is_done = self._step()
+                self._note(problem='')
+                if is_done:
+                    return
+            except _RecordChangedError:
+                self._note(problem='')
+                sleep(POLL_SECONDS)
+            except BackendError as err:
+                self._note(problem=str(err))
+                sleep(RETRY_SECONDS)
+
+    def sweep(self, kept_seconds: float = 0) -> int:
+        """Move rows that are in a wrong place, once.
+
+        This is for a container whose layout does not change: it moves strays,
+        and rows that a fault has left. If the container syncs, rows in wrong
+        shards stay there: container-sync would send their tombstones to the
+        other container.
+
+        :param kept_seconds: how long proxies cache what they read from shards
+        :returns: how many it has found
+        :raises BackendError: if a server does not answer
+        """
+        now = time.time()
+        root = read_root(self.backend, self.env, self.path, waits=True)
+        if root.record is None or root.record.is_changing:
+            return 0
+        if not root.is_proved:
+            raise BackendError(None, 503, unproved(root))
+        target = self._target(root, root.record)
+        is_synced = direct_sync(self.backend, self.env, target, now)
+        if root.layout is None:
+            return 0
+        shards = [] if is_synced else target.shards()
+        return self._look_through(
+            target, [*shards, None], self._sweeping(target, kept_seconds)
+        )
+
+    def complete(self) -> None:
+        """Finish a change whose last record is written, if steps are left.
+
+        :raises BackendError: if a server does not answer
+        """
+        now = time.time()
+        root = read_root(self.backend, self.env, self.path)
+        if root.record is None or root.record.is_changing:
+            return
+        if not self._is_unfinished(root.record):
+            return
+        if root.holders < root.replicas:
+            raise BackendError(None, 503, _holders_text(root))
+        try:
+            self._clean_up(root, now)
+        except _RecordChangedError:
+            return  # another change has begun, and will clean up
+
+    def _is_unfinished(self, layout: Layout) -> bool:
+        """Return True if the last steps of a change may be left to do.
+
+        It is True for each container that syncs: its settings do not show
+        whether they are in all places yet.
+
+        :param layout: a layout that is not changing
+        """
+        settings = agreed_settings(self.backend, self.env, self.path)
+        return settings.are_set or any(self._dropped(layout))
+
+    def _clean_up(self, root: RootState, now: float) -> None:
+        """Finish a change: switch container sync on, and delete old shards.
+
+        :param now: a time before the root was read
+        """
+        # Sync is switched on in places where earlier phases switched it off.
+        target = self._target(root, root.record)
+        direct_sync(self.backend, self.env, target, now)
+        self._wait_until_known(root.record)
+        for backing in self._dropped(root.record):
+            self._check_record_of_late(root.record)
+            delete_if_empty(self.backend, self.env, backing)
+
+    def _step(self) -> bool:
+        """Take one step of the change; return True if that was the last."""
+        now = time.time()
+        root = self._proved_root()
+        layout = root.record
+        if layout is None:
+            return True
+        if not layout.is_changing:
+            self._note('cleaning up')
+            self._clean_up(root, now)
+            self._note('done')
+            return True
+        self.progress.change = layout.id, layout.former_sharding
+        if layout.phase == ANNOUNCED:
+            self._note(ANNOUNCED)
+            self._put_shards(self._target(root, layout))
+            self._wait_until_known(layout)
+            # It has to send the deletions of before from the old place.
+            settings = agreed_settings(self.backend, self.env, self.path)
+            self._wait_for_sync(layout, settings.are_set)
+            self._write(layout.moving(time.time()), layout)
+            return False
+        self._note('waiting to move')
+        self._wait_until_known(layout, self._seconds_to_turn(root))
+        self._direct_sync(layout)
+        self._move(root)
+        self._write(layout.done(time.time()), layout)
+        return False
+
+    def _seconds_to_turn(self, root: RootState) -> float:
+        """Return how long a process may still move rows the other way.
+
+        Before a change was cancelled, rows moved to where they now move from.
+        Before a container becomes plain, strays moved out of its root. If the
+        root is empty, none is moving, and a later one stays there.
+
+        :raises BackendError: if the root does not answer
+        """
+        layout = root.record
+        if layout.phase != RETURNING:
+            if not self._target(root, layout).moves_to_root:
+                return 0
+            if lists_nothing(self.backend, self.env, self.path):
+                return 0
+        app = self.backend.proxy_app
+        return CHECK_SECONDS + app.conn_timeout + app.node_timeout
+
+    def _wait_until_known(self, layout: Layout, seconds: float = 0) -> None:
+        """Wait until every proxy must know a record.
+
+        :param seconds: the least time to wait
+        :raises _RecordChangedError: if it is replaced meanwhile
+        """
+        earlier = self.progress.problem
+        while True:
+            root = self._check_record(layout)
+            if root.holders == root.replicas:
+                break
+            self._note(problem=_holders_text(root))
+            sleep(POLL_SECONDS)
+        self._note(problem=earlier)
+        cached = max(self.options.cache_seconds, LEAST_SECONDS)
+        # While no replica answers, a proxy uses its cache for longer.
+        cached += min(cached, UNCONFIRMED_SECONDS)
+        sleep(max(seconds, cached))
+        self._check_record(layout)
+
+    def _direct_sync(self, layout: Layout) -> None:
+        """Wait until container-sync has stopped reading the old place.
+
+        :raises _RecordChangedError: if the record is replaced meanwhile
+        """
+        now = time.time()
+        target = self._target(self._check_record(layout), layout)
+        is_synced = direct_sync(self.backend, self.env, target, now)
+        self._wait_for_sync(layout, is_synced)
+
+    def _wait_for_sync(self, layout: Layout, is_synced: bool) -> None:
+        """Wait for a pass of container-sync.
+
+        :param is_synced: True if the container has sync settings now. The
+                          daemon may still use settings that were removed
+        """
+        self._has_synced = self._has_synced or is_synced
+        if self._has_synced:
+            self._note(WAITING_FOR_SYNC)
+            self._sleep(self.options.sync_seconds, layout)
+
+    def _proved_root(self, waits: bool = True) -> RootState:
+        """Return the state of the root.
+
+        :param waits: True to wait for every replica that may answer
+        :raises BackendError: if no majority of its replicas has a database
+        """
+        root = read_root(self.backend, self.env, self.path, waits)
+        if not root.is_proved:
+            raise BackendError(None, 503, unproved(root))
+        return root
+
+    def _check_record(self, layout: Layout | None) -> RootState:
+        asked = time.monotonic()
+        root = self._proved_root(waits=False)
+        if root.record != layout:
+            raise _RecordChangedError
+        self._is_split = root.exists and root.answer.is_split
+        self._checked = asked
+        return root
+
+    def _check_before_rows_move(self, layout: Layout) -> None:
+        self._check_record_of_late(layout)
+        if self._is_split:
+            place = f'{self.path.account}/{self.path.container}'
+            raise BackendError(None, 503, f"Swift's sharder has split {place}")
+
+    def _check_record_of_late(self, layout: Layout) -> None:
+        if time.monotonic() - self._checked >= CHECK_SECONDS:
+            self._check_record(layout)
+
+    def _move(self, root: RootState) -> None:
+        """Move rows until the old place has stayed empty.
+
+        If a pass fails, the time to settle goes on: the next pass finds the
+        rows that have come meanwhile.
+        """
+        target = self._target(root, root.record)
+        if self._moving != target.layout:
+            self._moving = target.layout
+            self._quiet_since = time.monotonic()
+            self.progress.moved = 0
+        self.progress.total = self.progress.moved + self.rows_to_move(root)
+        self._note('moving')
+        sources = _sources(target)
+        while self._look_through(target, sources):
+            sleep(POLL_SECONDS)
+        self._note('settling')
+        while (
+            time.monotonic() - self._quiet_since < self.options.settle_seconds
+        ):
+            self._sleep(
+                self.options.settle_seconds / PASSES_TO_SETTLE, target.layout
+            )
+            if late := self._look_through(target, sources):
+                self.backend.metrics.note(ADOPTED, late, kind=LATE)
+        row_pass = self._row_pass(target)
+        row_pass.forward_tombstones([target.place_in(s) for s in sources])
+
+    def _sleep(self, seconds: float, layout: Layout) -> None:
+        """Wait, and check now and then that the record is the same.
+
+        :raises _RecordChangedError: when it is replaced
+        """
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            sleep(min(left, LOOK_SECONDS))
+            self._check_record(layout)
+            self._note()
+
+    def rows_to_move(
+        self, root: RootState, layout: Layout | None = None
+    ) -> int:
+        """Return about how many rows a change has to move.
+
+        :param layout: the layout during the change; None for that of the root
+        :raises BackendError: if a place does not answer
+        """
+        target = self._target(root, layout or root.record)
+        answers = [
+            self.backend.send(
+                self.base, 'HEAD', _path_of(target.place_in(shard)).to_wsgi()
+            )
+            for shard in _sources(target)
+        ]
+        require_success(a for a in answers if not a.is_missing)
+        return sum(answer.object_count for answer in answers)
+
+    def _look_through(
+        self,
+        target: LogicalContainer,
+        sources: list[int | None],
+        row_pass: RowPass | None = None,
+    ) -> int:
+        """Move the rows that are in a wrong place.
+
+        :param sources: the shards to look through, None for the root
+        :param row_pass: looks through them; None for the pass of a change
+        :returns: how many rows it has found
+        """
+        row_pass = row_pass or self._row_pass(target)
+        found = row_pass.run([target.place_in(each) for each in sources])
+        if found:
+            self._quiet_since = time.monotonic()
+        self._note(problem='')
+        return found
+
+    def _sweeping(
+        self, target: LogicalContainer, kept_seconds: float
+    ) -> RowPass:
+        """Return a pass for rows that may return to an earlier place."""
+        row_pass = self._row_pass(target)
+        row_pass.may_be_hidden = True
+        row_pass.kept_seconds = kept_seconds
+        return row_pass
+
+    def _row_pass(self, target: LogicalContainer) -> RowPass:
+        return RowPass(
+            self.backend,
+            self.env,
+            target,
+            target.policy_index,
+            self.pace,
+            self.options.asks_for_objects,
+            lambda: self._check_before_rows_move(target.layout),
+            self._note_moved,
+        )
+
+    def _note_moved(self, rows: int) -> None:
+        # A pass that fails after this must not count as an empty one.
+        self._quiet_since = time.monotonic()
+        self.progress.moved += rows
+        self.backend.metrics.note(RESHARDED_ROWS, rows)
+        self._note(problem='' if rows else None)
+
+    def _put_shards(self, target: LogicalContainer) -> None:
+        for shard in range(target.layout.shards):
+            self.put_shard(target, shard)
+
+    def put_shard(self, target: LogicalContainer, shard: int) -> None:
+        """Create a backing container if it does not exist.
+
+        If the root's policy has been deprecated since, the container servers
+        are asked directly: the proxy would refuse such a policy.
+
+        :raises BackendError: if it cannot be created
+        """
+        headers = shard_headers(target.container, {})
+        policy = POLICIES[target.policy_index]
+        if policy.is_deprecated:
+            answers = ask_primaries(
+                self.backend.proxy_app,
+                self.env,
+                target.hidden_account,
+                target.backing(shard),
+                'PUT',
+                {
+                    'X-Backend-Storage-Policy-Index': str(target.policy_index),
+                    **headers,
+                },
+            )
+            if 2 * sum(a.is_success for a in answers) <= len(answers):
+                raise BackendError(shard, 503)
+            return
+        headers['X-Storage-Policy'] = policy.name
+        require_success(
+            [
+                self.backend.send_to_shard(
+                    self.base, target, shard, 'PUT', headers=headers
+                )
+            ]
+        )
+
+    def _dropped(self, layout: Layout) -> Iterator[Path]:
+        """List the backing containers of earlier layouts.
+
+        A backing container with a later id is left out: it belongs to a change
+        that is about to begin.
+        """
+        for each in listed_backing(self.backend, self.base, self.path):
+            if each.name.layout_id < layout.serial and not layout.has(
+                each.name.layout_id, each.name.shard
+            ):
+                yield each.path(self.path)
+
+    def _write(self, layout: Layout, former: Layout | None) -> None:
+        """Write the record to all replicas of the root.
+
+        The record's own time is the timestamp, so Swift keeps the newest
+        record, which is also the one that this filter uses.
+
+        :param former: the record that it replaces
+        :raises BackendError: if a majority has not taken it
+        :raises _RecordChangedError: if the root has another record
+        """
+        self.register.note(self.path)
+        self._check_record(former)
+        timestamp = Timestamp(time_of_id(layout.changed)).internal
+        answers = ask_primaries(
+            self.backend.proxy_app,
+            self.env,
+            self.path.account,
+            self.path.container,
+            'POST',
+            {
+                'X-Timestamp': timestamp,
+                RECORD_HEADER: layout.to_record(),
+            },
+        )
+        taken = sum(is_success(answer.status) for answer in answers)
+        self.backend.forget_info(self.env, self.path)
+        if 2 * taken <= len(answers):
+            raise BackendError(
+                None, 503, f'{taken} of {len(answers)} roots took the record'
+            )
+        root = read_root(self.backend, self.env, self.path)
+        if root.record != layout:
+            raise BackendError(
+                None,
+                503,
+                'the record was not taken: another process writes it, or the '
+                'clock of this machine is behind',
+            )
+
+    def _target(self, root: RootState, layout: Layout) -> LogicalContainer:
+        path = self.path
+        return LogicalContainer(
+            path.version,
+            path.account,
+            path.container,
+            root.answer.info(),
+            layout,
+        )
+
+    def _note(
+        self, phase: str | None = None, problem: str | None = None
+    ) -> None:
+        """Report the progress.
+
+        The problem of a failed step stays until the step has succeeded or rows
+        have moved: a retry waits long before it gets back to where it failed.
+        """
+        if phase is not None:
+            self.progress.phase = phase
+        if problem is not None:
+            self.progress.problem = problem
+        self.report(self.progress)
+
+
+def change_text(layout: Layout) -> str:
+    """Return a text that describes a change that is under way."""
+    former, new = layout.former_sharding, layout.sharding
+    counts = f'from {former.shards} to {new.shards} shards'
+    if former.depth == new.depth == 0:
+        return counts
+    return f'{counts}, from depth {former.depth} to {new.depth}'
+
+
+def _holders_text(root: RootState) -> str:
+    holders = f'{root.holders} of {root.replicas}'
+    return f'{holders} replicas of the root have the record'
+
+
+def _path_of(place: str) -> Path:
+    return Path('v1', *place.split('/', 1))
+
+
+def _sources(target: LogicalContainer) -> list[int | None]:
+    """Return the shards that rows move out of, None for the root.
+
+    Strays move to the shards, and stay if the root is the new place.
+    """
+    layout = target.layout
+    former = list(range(layout.shards, layout.backing_count))
+    return [*former, None] if layout.shards else former

@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Swift cluster that the commands work on."""
+
+import configparser
+from pathlib import Path as FilePath
+from typing import NamedTuple
+
+from swift.common import direct_client
+from swift.common.exceptions import ClientException
+from swift.common.internal_client import InternalClient
+from swift.common.ring import RingData
+from swift.common.swob import Request
+from swift.common.utils import (
+    generate_trans_id,
+    get_logger,
+    hash_path,
+    storage_directory,
+)
+from swift.common.wsgi import ConfigFileError
+from swift.proxy.server import Application
+
+from shardmw.reshard.errors import AdminError
+from shardmw.reshard.swift_folder import in_one_line
+from shardmw.swift.concurrency import Timeout
+from shardmw.backend.containers import LogicalContainer
+from shardmw.backend.requests import Backend
+from shardmw.backend.rows import row_at
+from shardmw.backend.roots import RootState, read_root
+from shardmw.proxy.filter import ShardMiddleware
+from shardmw.core.paths import Path
+from shardmw.core.placement import hidden_account
+
+USER_AGENT = 'shardmw-admin'
+API_VERSION = 'v1'
+
+#: How many shards to ask at once.
+CONCURRENCY = 8
+
+#: Errors whose text alone says what is wrong with a configuration.
+_TELLING = (
+    OSError,
+    LookupError,
+    ValueError,
+    ConfigFileError,
+    configparser.Error,
+)
+
+
+def database_path(partition: int, account: str, container: str) -> str:
+    """Return the path of a container's database, below the device."""
+    name_hash = hash_path(account, container)
+    folder = storage_directory('containers', partition, name_hash)
+    return f'{folder}/{name_hash}.db'
+
+
+class Replica(NamedTuple):
+    """One of the places where a database or an object should be.
+
+    :param has_it: True if it is there, None if the server did not answer
+    """
+
+    server: str
+    device: str
+    has_it: bool | None
+
+
+class SwiftCluster:
+    """A Swift cluster, read through the proxy app without the filter.
+
+    :param unfiltered: the configuration of the app if its pipeline lacks the
+                       filter, None otherwise
+    :param kept_seconds: how long proxies cache what they read from shards
+    """
+
+    def __init__(
+        self,
+        app: Application,
+        unfiltered: FilePath | None = None,
+        kept_seconds: float = 0,
+    ) -> None:
+        self.app = app
+        self.kept_seconds = kept_seconds
+        self._unfiltered = unfiltered
+        logger = get_logger({}, USER_AGENT)
+        self.backend = Backend(app, logger, CONCURRENCY)
+        trans_id = generate_trans_id(f'-{USER_AGENT}')
+        self._env = Request.blank('/', {'swift.trans_id': trans_id}).environ
+        self.base = self.backend.owner_env(self.env)
+
+    @property
+    def env(self) -> dict:
+        """Return the environment of a new request.
+
+        Swift caches account and container info in it. The daemon runs for
+        months, so it takes a new environment for each container.
+        """
+        return dict(self._env)
+
+    @property
+    def info_cache_seconds(self) -> float:
+        """Return how long Swift caches container and account info, at most."""
+        return max(
+            self.app.recheck_container_existence,
+            self.app.recheck_account_existence,
+        )
+
+    def check_filter(self) -> None:
+        """Check that the configuration has the filter.
+
+        Swift's daemons use the same file. Without the filter, they leave rows
+        in wrong places, or do not remove them.
+
+        :raises AdminError: if the filter is missing
+        """
+        if self._unfiltered:
+            raise AdminError(
+                f'{self._unfiltered}: the pipeline has no filter shardmw: '
+                'add it as its last filter, as internal-client.conf-sample '
+                'has it'
+            )
+
+    def check_account(self, account: str) -> None:
+        """Check that an account or its hidden account exists.
+
+        :raises AdminError: if neither does
+        """
+        names = (account, hidden_account(account))
+        if not any(self.backend.account_exists(self.env, n) for n in names):
+            raise AdminError(f'{account}: no such account')
+
+    def root(self, account: str, container: str) -> RootState:
+        """Return the state of a root that its replicas prove.
+
+        :raises AdminError: if it does not exist
+        :raises BackendError: if too few replicas answer
+        :raises LayoutError: if its record cannot be read
+        """
+        path = Path(API_VERSION, account, container)
+        root = read_root(self.backend, self.env, path)
+        if not root.exists:
+            raise AdminError(f'{account}/{container}: no such container')
+        return root
+
+    def logical(
+        self, account: str, container: str, root: RootState
+    ) -> LogicalContainer | None:
+        """Return the sharded container of a root, None if it is plain."""
+        if root.layout is None:
+            return None
+        info = root.answer.info()
+        return LogicalContainer(
+            API_VERSION, account, container, info, root.layout
+        )
+
+    def container_place(
+        self, account: str, container: str
+    ) -> tuple[int, list[dict]]:
+        """Return the partition and the primary nodes of a container."""
+        return self.app.container_ring.get_nodes(account, container)
+
+    def row_replicas(
+        self, account: str, container: str, name: str
+    ) -> tuple[int, list[Replica]]:
+        """Return the partition and the replicas of an object's row.
+
+        :param container: the container whose database has the row
+        """
+        part, nodes = self.container_place(account, container)
+
+        def has_row(node: dict) -> bool:
+            _, row = row_at(node, part, f'{account}/{container}', name)
+            return row is not None
+
+        return part, [_replica(node, has_row) for node in nodes]
+
+    def object_replicas(
+        self, policy_index: int, account: str, container: str, name: str
+    ) -> tuple[int, list[Replica]]:
+        """Return the partition and the replicas of an object."""
+        ring = self.app.get_object_ring(policy_index)
+        part, nodes = ring.get_nodes(account, container, name)
+        headers = {'X-Backend-Storage-Policy-Index': str(policy_index)}
+
+        def has_object(node: dict) -> bool:
+            direct_client.direct_head_object(
+                node, part, account, container, name, headers=headers
+            )
+            return True
+
+        return part, [_replica(node, has_object) for node in nodes]
+
+
+def open_cluster(conf: FilePath, swift_dir: FilePath) -> SwiftCluster:
+    """Return the cluster of a configuration.
+
+    :param conf: the file ``internal-client.conf``
+    :param swift_dir: the folder of ``swift.conf`` and the rings
+    :raises AdminError: if the file does not exist or cannot be used
+    """
+    if not conf.is_file():
+        raise AdminError(f'{conf}: no such file: name one with --conf')
+    try:
+        client = InternalClient(
+            str(conf.absolute()),
+            USER_AGENT,
+            1,
+            global_conf={'swift_dir': str(swift_dir.absolute())},
+        )
+    except Exception as err:
+        _check_rings(swift_dir)
+        raise AdminError(f'{conf}: {_reason(err)}') from err
+    pipeline = client.app._pipeline
+    for each in pipeline:
+        if isinstance(each, ShardMiddleware):
+            return SwiftCluster(pipeline[-1], kept_seconds=each.kept_seconds)
+    return SwiftCluster(pipeline[-1], conf)
+
+
+def _check_rings(swift_dir: FilePath) -> None:
+    """Check that the rings of a folder can be read.
+
+    :raises AdminError: names the first ring that cannot be read
+    """
+    for path in sorted(swift_dir.glob('*.ring.gz')):
+        try:
+            RingData.load(str(path))
+        except Exception as err:
+            raise AdminError(f'{path}: damaged: {in_one_line(err)}') from err
+
+
+def _reason(err: Exception) -> str:
+    """Return the text of Swift's error, with its type if that helps."""
+    text = in_one_line(err)
+    if isinstance(err, _TELLING):
+        return text
+    return f'cannot be used: {type(err).__name__}: {text}'
+
+
+def server_of(node: dict) -> str:
+    """Return the address of a node's server."""
+    return f'{node["ip"]}:{node["port"]}'
+
+
+def _replica(node: dict, has_it) -> Replica:
+    try:
+        found = has_it(node)
+    except ClientException as err:
+        found = False if err.http_status == 404 else None
+    except (Exception, Timeout):
+        found = None
+    return Replica(server_of(node), node['device'], found)

@@ -1,0 +1,411 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Move rows that are not where the layout says, and delete empty leftovers.
+
+``shardmw-resharder`` and ``shardmw-admin audit --repair`` do this; the proxy
+does not. There are three kinds of leftovers:
+
+- *Strays* are rows in the root of a sharded container: a proxy without the
+  filter, or with stale container info, treated the container as plain. They
+  are listed, and move to the shards.
+- *Late rows* are in a backing container of an earlier layout: the upload began
+  before its container was deleted, the proxy did not know of the deletion or
+  of another proxy's creation, or an object server delayed the update. Until
+  they move, they are not listed, like Swift's pending updates. They move to
+  the shards, or to the root if the container is plain or was deleted. This
+  creates a deleted root again, as Swift does when a container gets a late row.
+- *Empty backing containers* that belong to no layout remain from a creation
+  that was interrupted, a change of layout, or a deleted container. They are
+  deleted.
+
+Each step needs proof (:mod:`shardmw.core.evidence`): leftovers stay where they are
+unless the replicas of the root prove that it exists, or that it was deleted.
+If they prove neither, and all of them answer that they do not have the
+container, backing containers are deleted only if all are empty, and if all
+replicas of the account answer and none of them lists the container.
+Before a row moves, its object is checked: it may have been deleted, with a
+tombstone in a layout that was deleted, too. Moving rows is idempotent: it may
+stop at any point, and two processes that move the same rows do no harm.
+"""
+
+import math
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import NamedTuple
+
+from shardmw.backend.containers import (
+    BackendError,
+    LogicalContainer,
+)
+from shardmw.backend.nodes import ask_primaries, replica_of
+from shardmw.backend.requests import Backend
+from shardmw.backend.rows import STAY_SECONDS
+from shardmw.core.evidence import Verdict, verdict
+from shardmw.backend.backing import (
+    Listed,
+    delete_if_empty,
+    is_forgotten,
+    listed_backing,
+    logical_name,
+)
+from shardmw.reshard.moving import AT_A_TIME
+from shardmw.reshard.passes import Pace, RowPass
+from shardmw.reshard.register import Register
+from shardmw.backend.roots import RootState, read_root, unproved
+from shardmw.backend.row_targets import RowTargets
+from shardmw.backend.metrics import ADOPTED, LATE, LEFTOVERS, STRAY
+from shardmw.core.paths import Path
+from shardmw.core.placement import (
+    backing_base,
+    hidden_account,
+    parse_backing,
+)
+from shardmw.core.layout import (
+    TICKS_SECONDS,
+    Layout,
+    LayoutError,
+    id_of_time,
+    time_of_id,
+)
+from shardmw.backend.accounts import account_rows
+
+API_VERSION = 'v1'
+
+#: How long the creation of a container may take. Empty backing containers
+#: whose id belongs to no layout are deleted after this time.
+CREATION_SECONDS = 3600
+
+
+class Settled(NamedTuple):
+    """The numbers of leftovers of a container that were settled.
+
+    :param late: how many late rows have moved
+    :param strays: how many strays have moved
+    :param deleted: how many empty backing containers were deleted
+    """
+
+    late: int = 0
+    strays: int = 0
+    deleted: int = 0
+
+    def __str__(self) -> str:
+        """Return the numbers in words."""
+        return (
+            f'{self.late} late rows and {self.strays} strays moved, '
+            f'{self.deleted} empty backing containers deleted'
+        )
+
+
+NOTHING = Settled()
+
+
+def settle(
+    backend: Backend,
+    env: dict,
+    path: Path,
+    rows_per_second: int = 0,
+    kept_seconds: float = 0,
+) -> Settled:
+    """Settle the leftovers of a container whose layout does not change.
+
+    A change that is under way is added to the register if it is missing there.
+
+    :param rows_per_second: the most rows to move a second; 0 for no limit
+    :param kept_seconds: how long proxies cache what they read from shards.
+                         Strays stay in the root for longer: while it has
+                         rows, proxies do not use this cache
+    :raises BackendError: if replicas do not prove what is needed, or do not
+                          take rows
+    :raises LayoutError: if the record of the container cannot be read
+    """
+    # The root is read after the shards have been listed: a listed shard
+    # belongs to the root's layout or to an earlier one.
+    base = backend.owner_env(env)
+    listed = list(listed_backing(backend, base, path))
+    root = read_root(backend, env, path, waits=True)
+    if root.record and root.record.is_changing:
+        # The daemon may have dropped it from the register before this record
+        # was written.
+        Register(backend, env).note(path)
+        return NOTHING
+    left = list(abandoned(listed, root.record))
+    if not (left or root.exists):
+        return NOTHING
+    has_rows = any(each.object_count for each in left)
+    if not root.is_proved and (
+        has_rows or not is_forgotten(backend, env, path, root)
+    ):
+        raise BackendError(None, 503, unproved(root))
+    settling = _Settling(
+        backend, env, path, root, rows_per_second, kept_seconds
+    )
+    return settling.settle(left)
+
+
+class _Settling:
+    """Settles the leftovers of one container.
+
+    :param root: one that exists, is proved to be deleted, or is forgotten
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        env: dict,
+        path: Path,
+        root: RootState,
+        rows_per_second: int,
+        kept_seconds: float,
+    ) -> None:
+        self.backend = backend
+        self.env = env
+        self.path = path
+        self.root = root
+        self.pace = Pace(rows_per_second)
+        self.kept_seconds = kept_seconds
+        # Without a record, all earlier layouts are from before the deletion of
+        # the root, and a new one comes after it.
+        ended = id_of_time(root.deleted + TICKS_SECONDS)
+        layout = root.record or Layout(ended, 0)
+        info = root.answer.info() if root.exists else {}
+        self.target = LogicalContainer(
+            path.version, path.account, path.container, info, layout
+        )
+        self._row_targets = RowTargets(backend)
+        self._checked = time.monotonic()
+        self._moved = 0
+        self._problem = ''
+
+    def settle(self, left: list[Listed]) -> Settled:
+        """Settle leftovers.
+
+        :param left: the backing containers of earlier layouts
+        """
+        late = 0
+        sources = [each.path(self.path) for each in left if each.object_count]
+        for policy_index, places in self._by_policy(sources).items():
+            late += self._tried(places, policy_index)
+        strays = 0
+        has_rows = self.root.exists and self.root.answer.object_count > 0
+        if has_rows and (self.root.layout or self.root.is_revived):
+            root = f'{self.path.account}/{self.path.container}'
+            # memcached counts whole seconds
+            kept_seconds = self.kept_seconds and self.kept_seconds + 1
+            strays = self._tried([root], self.root.policy_index, kept_seconds)
+        if late or strays:
+            self.backend.forget_info(self.env, self.path)
+        emptied = (each._replace(object_count=0) for each in left)
+        deleted = self._delete(list(abandoned(emptied, self.root.record)))
+        metrics = self.backend.metrics
+        for kind, rows in ((LATE, late), (STRAY, strays)):
+            if rows:
+                metrics.note(ADOPTED, rows, kind=kind)
+        if deleted:
+            metrics.note(LEFTOVERS, deleted)
+        if self._problem:
+            raise BackendError(None, 503, self._problem)
+        return Settled(late, strays, deleted)
+
+    def _delete(self, left: list[Listed]) -> int:
+        """Delete the empty ones of some backing containers; return how many.
+
+        They stay while a replica of the root is silent: it may have a record
+        that no other replica has.
+        """
+        if not left:
+            return 0
+        root = read_root(self.backend, self.env, self.path, waits=True)
+        is_same = root.record == self.root.record
+        if not is_same or root.answered < root.replicas:
+            return 0
+        return sum(
+            delete_if_empty(self.backend, self.env, each.path(self.path))
+            for each in left
+        )
+
+    def _tried(
+        self, places: list[str], policy_index: int, kept_seconds: float = 0
+    ) -> int:
+        """Move the rows of places, or note why they wait.
+
+        :returns: how many have moved
+        """
+        try:
+            self._move(places, policy_index, kept_seconds)
+        except BackendError as err:
+            self._problem = self._problem or str(err)
+        return self._moved
+
+    def _move(
+        self, places: list[str], policy_index: int, kept_seconds: float = 0
+    ) -> None:
+        """Move the rows of places to where they belong.
+
+        Rows of another policy than the root's go to the root: Swift's
+        reconciler finds them there and moves their objects. It looks for an
+        object with exactly the row's timestamp.
+
+        :raises BackendError: if not all of them can move
+        """
+        root = self.root
+        is_for_root = root.exists and policy_index != root.policy_index
+
+        def place_of(name: str) -> str:
+            if is_for_root:
+                return self.target.place_in(None)
+            return self._row_targets.of(self.env, self.target, name)
+
+        self._moved = 0
+        row_pass = RowPass(
+            self.backend,
+            self.env,
+            self.target,
+            policy_index,
+            self.pace,
+            asks_for_objects=True,
+            check=self._check,
+            report=self._note,
+            place_of=place_of,
+            may_be_hidden=not is_for_root,
+            kept_seconds=kept_seconds,
+        )
+        row_pass.run(places)
+
+    def _note(self, rows: int) -> None:
+        self._moved += rows
+
+    def _check(self) -> None:
+        """Check that the root is the same, if the last check is too old.
+
+        :raises BackendError: if it has changed
+        """
+        now = time.monotonic()
+        if now - self._checked < STAY_SECONDS:
+            return
+        root = read_root(self.backend, self.env, self.path)
+        was_put = self.root.is_deleted and root.exists and not root.is_revived
+        if root.record != self.root.record or was_put or not root.is_proved:
+            raise BackendError(
+                None, 503, 'the container has changed meanwhile'
+            )
+        self._checked = now
+
+    def _by_policy(self, paths: list[Path]) -> dict[int, list[str]]:
+        """Return backing containers by their storage policy.
+
+        A backing container whose policy is not known is left out: its rows
+        wait.
+        """
+        found = defaultdict(list)
+        for path in paths:
+            answers = ask_primaries(
+                self.backend.proxy_app,
+                self.env,
+                path.account,
+                path.container,
+                'HEAD',
+                needs_all=False,
+            )
+            policies = {
+                int(answer.headers.get('X-Backend-Storage-Policy-Index', 0))
+                for answer in answers
+                if answer.is_success
+            }
+            found_to_be = verdict([replica_of(each) for each in answers])
+            if found_to_be is Verdict.DELETED:
+                continue  # the hidden account still lists it
+            if len(policies) != 1:
+                self._problem = (
+                    f'the replicas of {path.account}/{path.container} do not '
+                    'tell its storage policy'
+                )
+                continue
+            found[policies.pop()].append(f'{path.account}/{path.container}')
+        return found
+
+
+def abandoned(
+    listed: Iterable[Listed], layout: Layout | None
+) -> Iterator[Listed]:
+    """Return the backing containers of earlier layouts.
+
+    An empty one is left out while it is new, as its container may be under
+    creation, and for a while after a change: a proxy that does not know yet
+    that the change has ended may still read it.
+    """
+    is_settled = _age(layout) > CREATION_SECONDS
+    for each in listed:
+        if layout and layout.has(each.name.layout_id, each.name.shard):
+            continue
+        age = time.time() - time_of_id(each.name.layout_id)
+        is_left = is_settled and age > CREATION_SECONDS
+        if is_left or each.object_count > 0:
+            yield each
+
+
+def _age(layout: Layout | None) -> float:
+    """Return how many seconds ago a container's layout was changed.
+
+    :param layout: None if the container is gone, or was never sharded
+    """
+    if layout is None or layout.changed is None:
+        return math.inf
+    return time.time() - time_of_id(layout.changed)
+
+
+def containers_with_leftovers(
+    backend: Backend, env: dict, account: str, sound: dict[Path, tuple]
+) -> Iterator[Path]:
+    """List the containers of an account that may have leftovers.
+
+    Those are the containers whose backing containers have several ids or an
+    id other than the root's, those whose root the account does not list, and
+    those with both shards and rows in the root.
+
+    :param sound: the id and the listed time of each container whose only id
+                  was the root's when it was read last; filled here. If such a
+                  container is created again, another time is listed
+    :raises BackendError: if the account or its hidden account does not answer
+    """
+    base = backend.owner_env(env)
+    hidden = Path(API_VERSION, hidden_account(account))
+    shards: dict[str, dict[str, str]] = defaultdict(dict)
+    for row in account_rows(backend, base, hidden, '', ''):
+        if name := parse_backing(row['name']):
+            shards[name.base].setdefault(name.layout_id, row['name'])
+    if not shards:
+        return
+    path = Path(API_VERSION, account)
+    doubtful: dict[Path, tuple] = {}
+    for row in account_rows(backend, base, path, '', ''):
+        ids = shards.pop(backing_base(row['name']), None)
+        this = path.of_container(row['name'])
+        if not ids:
+            continue
+        if len(ids) > 1 or row['count']:
+            yield this
+        elif sound.get(this) != (*ids, row['last_modified']):
+            doubtful[this] = (*ids, row['last_modified'])
+    paths = list(doubtful)
+    for start in range(0, len(paths), AT_A_TIME):
+        batch = paths[start : start + AT_A_TIME]
+        ids = backend.for_each(partial(_id_of, backend, env), batch, AT_A_TIME)
+        for this, layout_id in zip(batch, ids, strict=True):
+            if layout_id == doubtful[this][0]:
+                sound[this] = doubtful[this]
+            else:
+                yield this
+    for ids in shards.values():
+        backing = hidden.of_container(next(iter(ids.values())))
+        if container := logical_name(backend, base, backing):
+            yield path.of_container(container)
+
+
+def _id_of(backend: Backend, env: dict, path: Path) -> str | None:
+    """Return the id of a container's layout, None if it is not known."""
+    try:
+        root = read_root(backend, env, path)
+    except (BackendError, LayoutError):
+        return None
+    return root.layout.id if root.layout else None

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Make the command lines that start servers and daemons. Pure."""
+
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from shardmw_saio.errors import SaioError
+from shardmw_saio.topology import HOST
+
+MEMCACHED_MEGABYTES = 64
+
+
+def server_command(kind: str, conf: Path, log: Path) -> list[str]:
+    """Return the command line of one of Swift's servers."""
+    return _launch('server', kind, conf, log)
+
+
+def daemon_command(name: str, conf: Path, log: Path) -> list[str]:
+    """Return the command line of a single run of a daemon."""
+    return _launch('daemon', name, conf, log)
+
+
+def daemons_command(
+    port: int, etc: Path, log: Path, names: Sequence[str]
+) -> list[str]:
+    """Return the command line of the process that runs daemons.
+
+    :param names: ``DAEMON@FILE``, with files in `etc`
+    """
+    module = 'shardmw_saio.daemons'
+    places = [str(port), str(etc), str(log)]
+    return [sys.executable, '-m', module, *places, *names]
+
+
+def memcached_command(port: int, user: str) -> list[str]:
+    """Return the command line of memcached.
+
+    :raises SaioError: if memcached is not installed
+    """
+    # Without -u, memcached refuses to run as root.
+    return [
+        *(memcached_path(), '-v', '-u', user),
+        *('-l', HOST, '-p', str(port), '-U', '0'),
+        *('-m', str(MEMCACHED_MEGABYTES)),
+    ]
+
+
+def memcached_path() -> str:
+    """Return the path of memcached.
+
+    :raises SaioError: if memcached is not installed
+    """
+    path = shutil.which('memcached')
+    if path is None:
+        raise SaioError(
+            'memcached is not on the PATH: install it, such as with '
+            'apt install memcached'
+        )
+    return path
+
+
+def _launch(what: str, name: str, conf: Path, log: Path) -> list[str]:
+    module = 'shardmw_saio.launch'
+    return [sys.executable, '-m', module, what, name, str(conf), str(log)]
