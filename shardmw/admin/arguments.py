@@ -5,8 +5,8 @@ import math
 
 import click
 
-from shardmw.reshard.errors import AdminError
 from shardmw.admin.names import parse_name
+from shardmw.reshard.errors import AdminError
 
 
 class Seconds(click.FloatRange):

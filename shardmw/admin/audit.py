@@ -6,27 +6,27 @@ from dataclasses import asdict, dataclass, field, replace
 
 from swift.common.utils import Timestamp
 
-from shardmw.reshard.cluster import API_VERSION, SwiftCluster
 from shardmw.admin.export import rows_of
+from shardmw.backend.accounts import account_rows
 from shardmw.backend.answers import Answer
+from shardmw.backend.backing import Listed, listed_backing, logical_name
 from shardmw.backend.containers import BackendError, LogicalContainer
 from shardmw.backend.nodes import ask_primaries
-from shardmw.backend.rows import deletion, listed_at, merge_rows
-from shardmw.backend.backing import Listed, listed_backing, logical_name
-from shardmw.reshard.late_rows import abandoned, settle
-from shardmw.reshard.moving import by_place, deleted_at, heads_of_objects
-from shardmw.reshard.change import MoveOptions, Resharding
 from shardmw.backend.roots import RootState, read_root, unproved
 from shardmw.backend.row_targets import RowTargets
+from shardmw.backend.rows import deletion, listed_at, merge_rows
 from shardmw.backend.sync_settings import agreed_settings
+from shardmw.core.layout import LayoutError
 from shardmw.core.paths import Path
 from shardmw.core.placement import (
     backing_base,
     hidden_account,
     parse_backing,
 )
-from shardmw.core.layout import LayoutError
-from shardmw.backend.accounts import account_rows
+from shardmw.reshard.change import MoveOptions, Resharding
+from shardmw.reshard.cluster import API_VERSION, SwiftCluster
+from shardmw.reshard.late_rows import abandoned, settle
+from shardmw.reshard.moving import by_place, deleted_at, heads_of_objects
 
 #: How many rows to look at together.
 PAGE_ROWS = 1000

@@ -12,9 +12,9 @@ import click
 from click.core import ParameterSource
 
 from shardmw.admin.arguments import AS_JSON, CONTAINER, Seconds
-from shardmw.reshard.errors import FOUND, AdminError
 from shardmw.admin.printing import print_json, print_table, printable
 from shardmw.core.layout import DEPTH_LIMIT, MOVING, Sharding
+from shardmw.reshard.errors import FOUND, AdminError
 
 #: How often to print the progress of a change: on a terminal or as JSON, and
 #: elsewhere.
@@ -324,8 +324,8 @@ def _changes(context: click.Context, options: dict):
                 )
     cluster = context.obj()
     cluster.check_filter()
-    from shardmw.reshard.change_list import Changes
     from shardmw.reshard.change import MoveOptions
+    from shardmw.reshard.change_list import Changes
 
     seconds = options.get('info_cache_seconds')
     if seconds is None:

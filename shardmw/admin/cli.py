@@ -14,13 +14,6 @@ from typing import TextIO
 
 import click
 
-from shardmw.reshard.advice import (
-    NEAR,
-    ROWS_PER_SHARD,
-    Finding,
-    Listed,
-    findings_among,
-)
 from shardmw.admin.arguments import (
     ACCOUNT,
     AS_JSON,
@@ -29,8 +22,7 @@ from shardmw.admin.arguments import (
     Name,
 )
 from shardmw.admin.change_commands import cancel, reshard, status
-from shardmw.reshard.errors import FOUND, AdminError
-from shardmw.reshard.swift_folder import use_swift_dir
+from shardmw.admin.entry_points import completion_help
 from shardmw.admin.names import parse_name
 from shardmw.admin.printing import (
     print_json,
@@ -38,8 +30,16 @@ from shardmw.admin.printing import (
     print_table,
     printable,
 )
-from shardmw.admin.entry_points import completion_help
 from shardmw.core.layout import Sharding
+from shardmw.reshard.advice import (
+    NEAR,
+    ROWS_PER_SHARD,
+    Finding,
+    Listed,
+    findings_among,
+)
+from shardmw.reshard.errors import FOUND, AdminError
+from shardmw.reshard.swift_folder import use_swift_dir
 
 SWIFT_DIR = '/etc/swift'
 CONF_NAME = 'internal-client.conf'

@@ -7,13 +7,13 @@ from collections.abc import Collection, Iterator, Sequence
 from operator import itemgetter
 from urllib.parse import quote
 
-from shardmw.reshard.cluster import API_VERSION, SwiftCluster
+from shardmw.backend.backing import listed_backing
 from shardmw.backend.containers import BackendError
 from shardmw.backend.pages import container_page
-from shardmw.backend.backing import listed_backing
+from shardmw.core.layout import PLAIN
 from shardmw.core.paths import Path
 from shardmw.core.placement import hidden_account
-from shardmw.core.layout import PLAIN
+from shardmw.reshard.cluster import API_VERSION, SwiftCluster
 
 #: How many rows to hold in memory at most.
 ROWS_IN_MEMORY = 200_000

@@ -12,8 +12,8 @@ from urllib.parse import quote
 
 from swift.common.http import HTTP_GONE, HTTP_NOT_FOUND
 
+from shardmw.backend.answers import ContainerStats
 from shardmw.backend.containers import BackendError
-from shardmw.swift.memcached import SharedCache
 from shardmw.backend.nodes import ask_primaries
 from shardmw.backend.pages import account_page
 from shardmw.backend.requests import Backend, newest_header
@@ -26,7 +26,7 @@ from shardmw.core.placement import (
     owner_of,
     parse_backing,
 )
-from shardmw.proxy.sums import ContainerStats
+from shardmw.swift.memcached import SharedCache
 
 OBJECT_COUNT_HEADER = 'X-Account-Object-Count'
 BYTES_USED_HEADER = 'X-Account-Bytes-Used'

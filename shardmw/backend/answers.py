@@ -13,10 +13,8 @@ from swift.common.swob import (
     Response,
     wsgi_quote,
 )
-from swift.proxy.controllers.base import headers_to_container_info
 
 from shardmw.backend.containers import BackendError
-from shardmw.backend.turns import NoTurn
 from shardmw.backend.metrics import (
     OTHER,
     RECORD,
@@ -25,14 +23,23 @@ from shardmw.backend.metrics import (
     UNAVAILABLE,
     UNAVAILABLE_OF_CONTAINER,
 )
-from shardmw.core.paths import Path
+from shardmw.backend.turns import NoTurn
 from shardmw.core.layout import LayoutError
+from shardmw.core.paths import Path
+from shardmw.swift.proxy_app import headers_to_container_info
 
 #: The Retry-After of a 503 for a request that got no turn.
 RETRY_SECONDS = 1
 
 #: The states of a container that Swift's own sharder has split.
 SPLIT_STATES = ('sharding', 'sharded')
+
+
+class ContainerStats(NamedTuple):
+    """The objects and bytes of a sharded container."""
+
+    object_count: int
+    bytes_used: int
 
 
 class Answer(NamedTuple):

@@ -6,11 +6,13 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
+from shardmw.backend.accounts import account_rows
 from shardmw.backend.containers import LOGICAL_HEADER
 from shardmw.backend.nodes import ask_primaries
 from shardmw.backend.requests import Backend
-from shardmw.core.evidence import Contents
 from shardmw.backend.roots import RootState, contents_of
+from shardmw.core.evidence import Contents
+from shardmw.core.layout import id_of_time
 from shardmw.core.paths import Path
 from shardmw.core.placement import (
     BackingName,
@@ -20,8 +22,6 @@ from shardmw.core.placement import (
     hidden_account,
     parse_backing,
 )
-from shardmw.core.layout import id_of_time
-from shardmw.backend.accounts import account_rows
 
 #: No id of a layout is from before 2020, or later than the clock by more than
 #: a year. So the listing for the container logs leaves out the backing

@@ -7,6 +7,7 @@ from swift.common.http import is_server_error, is_success
 from swift.common.request_helpers import get_sys_meta_prefix
 from swift.common.swob import Request
 
+from shardmw.core.layout import ANNOUNCED, Layout, parse_record
 from shardmw.core.paths import Path
 from shardmw.core.placement import (
     ALL_NAMES,
@@ -18,7 +19,6 @@ from shardmw.core.placement import (
     shard_of,
     shards_of_range,
 )
-from shardmw.core.layout import ANNOUNCED, Layout, parse_record
 
 SWIFT_SOURCE = 'SMW'
 SHARD_COUNT_HEADER = 'X-Container-Shard-Count'

@@ -19,13 +19,13 @@ from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.http import is_server_error
 from swift.common.request_helpers import get_ip_port
 from swift.common.utils import GreenAsyncPile, Timestamp
-from swift.proxy.controllers.base import close_swift_conn
 from swift.proxy.server import Application
 
 from shardmw.backend.answers import Answer
-from shardmw.swift.concurrency import Timeout
 from shardmw.backend.connections import Connection, Connections
 from shardmw.core.evidence import Replica, Said
+from shardmw.swift.concurrency import Timeout
+from shardmw.swift.proxy_app import close_connection
 
 #: How long to wait for all replicas of a container if answers of a majority
 #: that knows it are enough.
@@ -103,7 +103,7 @@ def ask_node(
         answer_body = _body_of(app, response)
     finally:
         if answer_body is None or connections is None or response.will_close:
-            close_swift_conn(response)
+            close_connection(response)
         else:
             connections.keep(*address, connection)
     app.check_response(node, server_type, response, method, path, answer_body)

@@ -5,41 +5,32 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from io import BytesIO
-from urllib.parse import quote
 
 from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.http import HTTP_GONE, HTTP_NOT_FOUND
 from swift.common.swob import Request, Response
 from swift.common.utils import StreamingPile, close_if_possible
 from swift.common.wsgi import make_pre_authed_env
-from swift.proxy.controllers.base import (
-    Controller,
-    clear_info_cache,
-    cors_validation,
-    get_account_info,
-    get_container_info,
-)
-from swift.proxy.controllers.container import ContainerController
-from swift.proxy.controllers.obj import BaseObjectController
 from swift.proxy.server import Application
 
 from shardmw.backend.answers import SPLIT_STATES, Answer
-from shardmw.core.batch import Address
-from shardmw.swift.concurrency import Timeout
 from shardmw.backend.connections import Connections
 from shardmw.backend.containers import (
     SWIFT_SOURCE,
     BackendError,
     LogicalContainer,
 )
-from shardmw.swift.infocache import INFOCACHE_ENV, info_at_hand
+from shardmw.backend.metrics import SILENT, Metrics
 from shardmw.backend.shard_reads import ShardReads
 from shardmw.backend.throttle import Throttle
 from shardmw.backend.turns import TURN_ENV, Turns
-from shardmw.garbage import leave_out_lasting_objects
-from shardmw.backend.metrics import SILENT, Metrics
+from shardmw.core.batch import Address
 from shardmw.core.paths import Path, parse_path
 from shardmw.core.placement import REGISTER, is_hidden_account, owner_of
+from shardmw.garbage import leave_out_lasting_objects
+from shardmw.swift import proxy_app
+from shardmw.swift.concurrency import Timeout
+from shardmw.swift.infocache import INFOCACHE_ENV, info_at_hand
 
 RESERVED_NAMES_ENV = 'HTTP_X_BACKEND_ALLOW_RESERVED_NAMES'
 NEWEST_ENV = 'HTTP_X_NEWEST'
@@ -47,13 +38,6 @@ NEWEST_ENV = 'HTTP_X_NEWEST'
 #: The Host of the filter's own requests, which container servers get as part
 #: of the Referer. The client's Host may be as long as a header can be.
 HOST = 'shardmw'
-
-
-class _Whitelist(list):
-    """The accounts without a limit of containers, including hidden ones."""
-
-    def __contains__(self, account: object) -> bool:
-        return is_hidden_account(account) or super().__contains__(account)
 
 
 class Backend:
@@ -112,9 +96,7 @@ class Backend:
     @property
     def proxy_app(self) -> Application | None:
         """Return Swift's proxy app, or None if a test has another one."""
-        app = self.app
-        app = getattr(app, '_pipeline_final_app', app)
-        return app if isinstance(app, Application) else None
+        return proxy_app.proxy_app_of(self.app)
 
     def container_info(self, env: dict) -> dict:
         """Return Swift's cached info of the container that a path names.
@@ -124,7 +106,9 @@ class Backend:
         path = parse_path(env['PATH_INFO'])
         info = info_at_hand(env, path.account, path.container)
         if info is None:
-            return get_container_info(env, self.app, swift_source=SWIFT_SOURCE)
+            return proxy_app.get_container_info(
+                env, self.app, swift_source=SWIFT_SOURCE
+            )
         return info
 
     def container_info_of(
@@ -141,7 +125,9 @@ class Backend:
         """
         if account is not None:
             env = dict(env, PATH_INFO=Path('v1', account).to_wsgi())
-        return get_account_info(env, self.app, swift_source=SWIFT_SOURCE)
+        return proxy_app.get_account_info(
+            env, self.app, swift_source=SWIFT_SOURCE
+        )
 
     def account_exists(self, env: dict, account: str) -> bool:
         """Return True if an account has a database, as cached by Swift."""
@@ -161,10 +147,7 @@ class Backend:
         app = self.proxy_app
         if app is None:
             return
-        if not isinstance(app.max_containers_whitelist, _Whitelist):
-            app.max_containers_whitelist = _Whitelist(
-                app.max_containers_whitelist
-            )
+        proxy_app.allow_any_number_of_containers(app, is_hidden_account)
         if not self.account_exists(env, account):
             self.register(env, owner_of(account))
             self._autocreate(env, account)
@@ -186,8 +169,9 @@ class Backend:
             )
 
     def _autocreate(self, env: dict, account: str) -> None:
-        req = Request(self.owner_env(env))
-        Controller(self.proxy_app).autocreate_account(req, account)
+        proxy_app.autocreate_account(
+            self.proxy_app, self.owner_env(env), account
+        )
 
     def may_use(self, env: dict, header: str) -> bool:
         """Return True if a client may see and set a header of a container.
@@ -211,14 +195,13 @@ class Backend:
         """
         if self.proxy_app is None:
             return resp
-        controller = ContainerController(
-            self.proxy_app, quote(path.account), quote(path.container)
+        return proxy_app.with_cors(
+            self.proxy_app, req, path.account, path.container, resp
         )
-        return cors_validation(lambda _controller, _req: resp)(controller, req)
 
     def forget_info(self, env: dict, path: Path) -> None:
         """Drop what memcached and the request have cached of a container."""
-        clear_info_cache(env, path.account, path.container)
+        proxy_app.clear_info_cache(env, path.account, path.container)
 
     def is_split(self, env: dict, account: str, container: str) -> bool:
         """Return True if Swift's own sharder has split a container."""
@@ -236,15 +219,13 @@ class Backend:
         :returns: ``account/container``
         """
         if self.is_split(env, account, container) and self.proxy_app:
-            controller = BaseObjectController(
-                self.proxy_app, account, container, name
-            )
             path = Path('v1', account, container, name).to_wsgi()
-            namespace = controller._get_update_shard(
-                Request({**env, 'PATH_INFO': path}), account, container, name
+            env = {**env, 'PATH_INFO': path}
+            target = proxy_app.update_target(
+                self.proxy_app, env, account, container, name
             )
-            if namespace:
-                return namespace.name
+            if target:
+                return target
         return f'{account}/{container}'
 
     def owner_env(self, env: dict, uncached: bool = False) -> dict:
@@ -451,17 +432,6 @@ class Backend:
         headers = {'X-Newest': 'true'} if newest else newest_header(env)
         base = self.owner_env(env, uncached=True)
         return ShardReads(self, base, target, headers, TURN_ENV in env)
-
-
-def pass_timestamps_on() -> None:
-    """Make the proxy forward the X-Timestamp of a container's PUT or POST.
-
-    Swift 2.37 and later do so. A client cannot set it: Swift's gatekeeper
-    removes the header.
-    """
-    headers = ContainerController.pass_through_headers
-    if 'x-timestamp' not in headers:
-        headers.append('x-timestamp')
 
 
 def newest_header(env: dict) -> dict[str, str]:

@@ -22,8 +22,8 @@ from shardmw.core.evidence import (
     last_deletion,
     verdict,
 )
-from shardmw.core.paths import Path
 from shardmw.core.layout import Layout, parse_record, time_of_id
+from shardmw.core.paths import Path
 
 
 @dataclass(frozen=True, slots=True)

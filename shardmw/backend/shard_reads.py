@@ -19,10 +19,15 @@ from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.http import is_client_error
 from swift.common.request_helpers import get_ip_port
 from swift.common.swob import Request
-from swift.proxy.controllers.base import NodeIter
 from swift.proxy.server import Application
 
 from shardmw.backend.answers import Answer
+from shardmw.backend.containers import LogicalContainer
+from shardmw.backend.nodes import (
+    ask_node,
+    request_headers,
+    tells_of_container,
+)
 from shardmw.core.batch import (
     METHOD,
     MOST_READS,
@@ -35,12 +40,7 @@ from shardmw.core.batch import (
     grouped,
 )
 from shardmw.swift.concurrency import Timeout
-from shardmw.backend.containers import LogicalContainer
-from shardmw.backend.nodes import (
-    ask_node,
-    request_headers,
-    tells_of_container,
-)
+from shardmw.swift.proxy_app import replicas_in_order
 
 #: The most rows in a batch. A server reads the shards of a batch one after
 #: another, so larger batches are split and read by several processes at once.
@@ -90,8 +90,6 @@ class ShardReads:
         app = backend.proxy_app
         if app and not headers and not _reads_many_replicas(app):
             self._app = app
-            # NodeIter uses only the headers of the request.
-            self._request = Request({})
             self._headers = {
                 **request_headers(app, base),
                 # A container that Swift has split answers with its shard
@@ -334,9 +332,7 @@ class ShardReads:
         backing = self.target.backing(shard)
         ring = app.container_ring
         part = ring.get_part(account, backing)
-        nodes = NodeIter(
-            'container', app, ring, part, app.logger, self._request
-        )
+        nodes = replicas_in_order(app, ring, part)
         path = f'/{account}/{backing}'
         for node in self._last(failed, nodes):
             try:

@@ -18,8 +18,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from shardmw.swift.memcached import ROUNDING_SECONDS, SharedCache
 from shardmw.core.bounded import SizedLRU
+from shardmw.swift.memcached import ROUNDING_SECONDS, SharedCache
 
 #: One account may have at most this part of all bytes: one quarter.
 FULL_ACCOUNTS = 4

@@ -40,10 +40,8 @@ from shardmw.backend.containers import (
 )
 from shardmw.backend.nodes import ask_primaries, replica_of
 from shardmw.backend.requests import Backend, to_environ
-from shardmw.core.evidence import Said
 from shardmw.backend.roots import read_root
-from shardmw.core.paths import Path
-from shardmw.core.placement import owner_of
+from shardmw.core.evidence import Said
 from shardmw.core.layout import (
     ANNOUNCED,
     SHARD_COUNT_LIMIT,
@@ -51,6 +49,8 @@ from shardmw.core.layout import (
     Layout,
     time_of_id,
 )
+from shardmw.core.paths import Path
+from shardmw.core.placement import owner_of
 
 #: How many backing containers to write to at once.
 AT_A_TIME = 32

@@ -18,8 +18,8 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from shardmw.swift.concurrency import Event, Timeout
 from shardmw.backend.containers import BackendError
+from shardmw.swift.concurrency import Event, Timeout
 
 #: This key is in the environment of a request that has a turn.
 TURN_ENV = 'shardmw.turn'

@@ -32,8 +32,8 @@ import time
 from collections.abc import Iterable
 
 from shardmw.backend.containers import LogicalContainer
-from shardmw.swift.memcached import ROUNDING_SECONDS, SharedCache
 from shardmw.core.bounded import LRU
+from shardmw.swift.memcached import ROUNDING_SECONDS, SharedCache
 
 MARK_KEY = 'shardmw/written'
 

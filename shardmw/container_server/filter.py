@@ -28,8 +28,8 @@ import json
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
 from itertools import chain
 
@@ -38,9 +38,9 @@ from swift.common.exceptions import LockTimeout
 from swift.common.request_helpers import validate_container_params
 from swift.common.swob import HTTPBadRequest, HTTPException, Request, Response
 from swift.common.utils import Timestamp, config_true_value, get_logger
-from swift.container.backend import SHARDED, SHARDING, ContainerBroker
-from swift.container.server import ContainerController
 
+from shardmw.backend.config import ConfigError, check_option_names
+from shardmw.container_server.background_merges import BackgroundMerges
 from shardmw.core.batch import (
     METHOD,
     TOMBSTONES,
@@ -49,19 +49,17 @@ from shardmw.core.batch import (
     decode_reads,
     encode_found,
 )
-from shardmw.swift.concurrency import Timeout, Turn
-from shardmw.container_server.background_merges import BackgroundMerges
-from shardmw.backend.config import ConfigError, check_option_names
 from shardmw.garbage import leave_out_lasting_objects
+from shardmw.swift.concurrency import Timeout, Turn
 from shardmw.swift.container_rows import listed_rows, simple_text
-from shardmw.swift.open_brokers import OpenBrokers, close
+from shardmw.swift.container_server import (
+    SPLIT_STATES,
+    ContainerBroker,
+    ContainerController,
+    swift_broker,
+)
+from shardmw.swift.open_brokers import OpenBrokers
 from shardmw.swift.pending import ReadingBroker, Snapshot, WaitingRowsError
-
-#: How long Swift's code may wait for the lock of a database's pending rows. If
-#: it takes longer, they are not merged. Swift's server waits a tenth of this,
-#: twice for a listing. A listing of many shards has more locks to wait for,
-#: and lacks rows if it does not get one of them.
-PENDING_SECONDS = 1
 
 #: The largest ``.pending`` file, in bytes, whose rows are listed without a
 #: merge. That is about 100 rows with short names.
@@ -111,7 +109,7 @@ class ContainerFilter:
         return response(env, start_response)
 
     def _reading_broker(self, *where: str) -> ReadingBroker:
-        with self._swift_broker(*where) as broker:
+        with swift_broker(self.app, *where) as broker:
             return ReadingBroker(
                 broker.db_file,
                 account=broker.account,
@@ -119,24 +117,12 @@ class ContainerFilter:
                 logger=broker.logger,
             )
 
-    @contextmanager
-    def _swift_broker(self, *where: str) -> Iterator[ContainerBroker]:
-        """Yield a new broker of Swift's, and close it after the block.
-
-        It merges pending rows before it reads, if it gets their lock.
-        """
-        # The server's own method chooses the database's path.
-        broker = self.app._get_container_broker(  # noqa: SLF001
-            *where, pending_timeout=PENDING_SECONDS, stale_reads_ok=True
-        )
-        try:
-            yield broker
-        finally:
-            close(broker)
-
     def _merge(self, *where: str) -> None:
         """Merge pending rows by Swift's code, if it gets their lock."""
-        with self._swift_broker(*where) as broker, suppress(FileNotFoundError):
+        with (
+            swift_broker(self.app, *where) as broker,
+            suppress(FileNotFoundError),
+        ):
             if os.path.getsize(broker.pending_file):
                 broker.get_info()
 
@@ -252,7 +238,7 @@ class ContainerFilter:
                     rows = _rows(snapshot, params)
             # This may open the database once more, so do it after the
             # transaction: another process may wait for its end.
-            if broker.get_db_state() in (SHARDING, SHARDED):
+            if broker.get_db_state() in SPLIT_STATES:
                 return None
         if snapshot.rows_wait:
             self._merges.add(*where)
@@ -263,9 +249,9 @@ class ContainerFilter:
         self, where: Where, method: str, params: dict
     ) -> Found | None:
         """Read a container by Swift's code, which merges its rows first."""
-        with self._swift_broker(*where) as broker:
+        with swift_broker(self.app, *where) as broker:
             info, is_deleted = broker.get_info_is_deleted()
-            if is_deleted or info['db_state'] in (SHARDING, SHARDED):
+            if is_deleted or info['db_state'] in SPLIT_STATES:
                 return None
             body = b''
             if method == TOMBSTONES:

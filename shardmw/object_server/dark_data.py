@@ -10,7 +10,6 @@ object-auditors and has the same options as Swift's watcher.
 
 from collections.abc import Collection, Iterator
 
-from eventlet import Timeout
 from swift.common.constraints import ACCOUNT_LISTING_LIMIT
 from swift.common.direct_client import (
     direct_get_account,
@@ -19,14 +18,15 @@ from swift.common.direct_client import (
 from swift.common.exceptions import ClientException
 from swift.common.http import HTTP_NOT_FOUND
 from swift.common.utils import split_path
-from swift.obj.watchers import dark_data
 
 from shardmw.backend.answers import SPLIT_STATES
+from shardmw.backend.backing import backing_among, backing_range
 from shardmw.backend.containers import RECORD_HEADER, LogicalContainer
 from shardmw.backend.rows import row_at
-from shardmw.backend.backing import backing_among, backing_range
-from shardmw.core.placement import hidden_account
 from shardmw.core.layout import Layout, LayoutError, parse_record
+from shardmw.core.placement import hidden_account
+from shardmw.swift import object_audit
+from shardmw.swift.concurrency import Timeout
 
 API_VERSION = 'v1'
 
@@ -38,12 +38,12 @@ class UnknownError(Exception):
     """Whether an object is listed cannot be determined now."""
 
 
-class DarkDataWatcher(dark_data.DarkDataWatcher):
+class DarkDataWatcher(object_audit.DarkDataWatcher):
     """Finds objects that neither a container nor a shard lists."""
 
     def __init__(self, conf: dict, logger) -> None:
         super().__init__(conf, logger)
-        self.account_ring = dark_data.Ring(SWIFT_DIR, ring_name='account')
+        self.account_ring = object_audit.Ring(SWIFT_DIR, ring_name='account')
 
     def policy_based_object_handling(
         self, data_file_path: str, metadata: dict
@@ -60,7 +60,7 @@ class DarkDataWatcher(dark_data.DarkDataWatcher):
             LayoutError,
             Timeout,
             UnknownError,
-            dark_data.ContainerError,
+            object_audit.ContainerError,
         ):
             self.tot_unknown += 1
             return
@@ -89,7 +89,7 @@ class DarkDataWatcher(dark_data.DarkDataWatcher):
                 return True
         # A late row may have been moved to the root since Swift's watcher
         # looked there.
-        return bool(dark_data.get_info_1(self.container_ring, path))
+        return bool(object_audit.get_info_1(self.container_ring, path))
 
     def _has_late_rows(
         self, account: str, container: str, layouts: Collection[Layout]

@@ -12,13 +12,19 @@ import orjson
 from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.swob import HTTPConflict, Request
 
+from shardmw.backend.accounts import (
+    OBJECT_COUNT_HEADER,
+    AccountStats,
+    add_counts,
+    counts_of_replicas,
+)
 from shardmw.backend.answers import Answer, Verbatim, unavailable
 from shardmw.backend.containers import BackendError, authorize
+from shardmw.backend.metrics import ACCOUNT_REQUESTS
 from shardmw.backend.nodes import ask_primaries
 from shardmw.backend.requests import Backend
-from shardmw.core.evidence import Contents
 from shardmw.backend.roots import contents_of, unproved_empty
-from shardmw.backend.metrics import ACCOUNT_REQUESTS
+from shardmw.core.evidence import Contents
 from shardmw.core.paths import Path
 from shardmw.core.placement import (
     REGISTER,
@@ -27,12 +33,6 @@ from shardmw.core.placement import (
     owner_of,
 )
 from shardmw.proxy.info_app import read_and_share, share_with_sums
-from shardmw.backend.accounts import (
-    OBJECT_COUNT_HEADER,
-    AccountStats,
-    add_counts,
-    counts_of_replicas,
-)
 
 JSON = 'application/json'
 

@@ -23,6 +23,7 @@ from swift.common.utils import drain_and_close
 
 from shardmw.backend.answers import (
     Answer,
+    ContainerStats,
     Verbatim,
     require_success,
     unavailable,
@@ -39,19 +40,6 @@ from shardmw.backend.containers import (
     described_by,
     may_be_sharded,
 )
-from shardmw.backend.requests import Backend
-from shardmw.backend.rows import STAY_SECONDS
-from shardmw.proxy.lifecycle import Lifecycle
-from shardmw.proxy.layouts import Layouts
-from shardmw.backend.roots import read_root
-from shardmw.proxy.listing import container_order
-from shardmw.proxy.listing import max_age
-from shardmw.proxy.listing.kept_pages import KeptPages, Page
-from shardmw.proxy.listing.max_age import MaxAge
-from shardmw.core.listing_params import ListingParams
-from shardmw.proxy.listing.request import ListingRequest
-from shardmw.core.listing_rows import Rows, to_json
-from shardmw.proxy.listings_filter import divert, note_head, take_order
 from shardmw.backend.metrics import (
     CONTAINER_REQUESTS,
     FANOUT,
@@ -60,17 +48,29 @@ from shardmw.backend.metrics import (
     LISTINGS_KEPT,
     LISTINGS_OF_CONTAINER,
 )
+from shardmw.backend.requests import Backend
+from shardmw.backend.roots import read_root
+from shardmw.backend.rows import STAY_SECONDS
+from shardmw.core.layout import LayoutError
+from shardmw.core.listing_params import ListingParams
+from shardmw.core.listing_rows import Rows, to_json
 from shardmw.core.paths import Path
+from shardmw.proxy.head_cache import HeadCache
 from shardmw.proxy.info_app import (
     read_and_share,
     share_stats,
     share_with_sums,
 )
+from shardmw.proxy.layouts import Layouts
+from shardmw.proxy.lifecycle import Lifecycle
+from shardmw.proxy.listing import container_order, max_age
+from shardmw.proxy.listing.kept_pages import KeptPages, Page
+from shardmw.proxy.listing.max_age import MaxAge
+from shardmw.proxy.listing.request import ListingRequest
+from shardmw.proxy.listings_filter import divert, note_head, take_order
 from shardmw.proxy.ratelimit import container_rate
 from shardmw.proxy.ratelimit.accounting import Accounting
-from shardmw.core.layout import LayoutError
-from shardmw.proxy.head_cache import HeadCache
-from shardmw.proxy.sums import ContainerStats, SummedStats, total
+from shardmw.proxy.sums import SummedStats, total
 
 LAYOUT_TRIES = 5
 """How often a page is read, if the layout changes while it is."""

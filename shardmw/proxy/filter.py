@@ -110,39 +110,40 @@ from swift.common.registry import register_swift_info
 from swift.common.swob import HTTPNotFound, Request, wsgi_to_str
 from swift.common.utils import get_logger
 
-from shardmw.swift.crypto import move_keys
-from shardmw.backend.requests import Backend, pass_timestamps_on
+from shardmw.backend.accounts import AccountStats
+from shardmw.backend.config import Options, check_option_names, parse_options
+from shardmw.backend.metrics import SILENT, Metrics, open_metrics
+from shardmw.backend.requests import Backend
+from shardmw.backend.row_targets import RowTargets
 from shardmw.backend.short_store import ShortStore
+from shardmw.backend.sync_settings import logical_path
 from shardmw.backend.turns import Turns
 from shardmw.backend.write_marks import WriteMarks
-from shardmw.backend.config import Options, check_option_names, parse_options
-from shardmw.proxy.account import AccountController
-from shardmw.proxy.container import ContainerController
-from shardmw.proxy.lifecycle import Lifecycle
-from shardmw.proxy.object import WRITES, ObjectController
-from shardmw.proxy.layouts import Layouts
-from shardmw.backend.row_targets import RowTargets
-from shardmw.backend.sync_settings import logical_path
-from shardmw.proxy.listing.kept_pages import KeptPages
-from shardmw.backend.metrics import SILENT, Metrics, open_metrics
+from shardmw.core.layout import DEPTH_LIMIT
 from shardmw.core.paths import Path, parse_path
-from shardmw.proxy.pipeline import check_pipeline
 from shardmw.core.placement import (
     HIDDEN_PREFIX,
     is_hidden_account,
     is_reserved,
 )
+from shardmw.proxy.account import AccountController
+from shardmw.proxy.container import ContainerController
+from shardmw.proxy.head_cache import HeadCache
 from shardmw.proxy.info_app import InfoApp, install
+from shardmw.proxy.layouts import Layouts
+from shardmw.proxy.lifecycle import Lifecycle
+from shardmw.proxy.listing.kept_pages import KeptPages
+from shardmw.proxy.object import WRITES, ObjectController
+from shardmw.proxy.pipeline import check_pipeline
 from shardmw.proxy.ratelimit.account_rate import AccountRate
 from shardmw.proxy.ratelimit.accounting import (
     VERSIONED_WRITES_SOURCE,
     Accounting,
 )
 from shardmw.proxy.ratelimit.limiter import RateLimiter
-from shardmw.core.layout import DEPTH_LIMIT
-from shardmw.backend.accounts import AccountStats
-from shardmw.proxy.head_cache import HeadCache
 from shardmw.proxy.sums import SummedStats
+from shardmw.swift.crypto import move_keys
+from shardmw.swift.proxy_app import pass_timestamps_on
 
 MEGABYTE = 1_000_000
 

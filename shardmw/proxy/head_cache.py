@@ -7,10 +7,10 @@ kept, the next HEAD reads the root only.
 
 from collections.abc import Iterable
 
-from shardmw.backend.answers import Answer
+from shardmw.backend.answers import Answer, ContainerStats
 from shardmw.backend.containers import LogicalContainer
 from shardmw.backend.write_marks import WriteMarks
-from shardmw.proxy.sums import ContainerStats, total
+from shardmw.proxy.sums import total
 
 SUMS_KEY = 'shardmw/head'
 

@@ -21,13 +21,9 @@ from collections.abc import Callable, Mapping
 from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.http import HTTP_OK, is_success
 from swift.common.swob import Request, Response
-from swift.proxy.controllers.base import (
-    get_cache_key,
-    headers_to_account_info,
-)
 
-from shardmw.backend.answers import Answer
-from shardmw.swift.concurrency import sleep
+from shardmw.backend.accounts import AccountStats, add_counts
+from shardmw.backend.answers import Answer, ContainerStats
 from shardmw.backend.containers import (
     RECORD_HEADER,
     ROOT_OBJECTS_KEY,
@@ -36,18 +32,20 @@ from shardmw.backend.containers import (
     LogicalContainer,
     described_by,
 )
+from shardmw.core.layout import LayoutError
+from shardmw.core.paths import Path, parse_path
+from shardmw.core.placement import is_hidden_account, versions_owner
+from shardmw.proxy.sums import SummedStats
+from shardmw.swift.concurrency import sleep
 from shardmw.swift.infocache import (
     INFOCACHE_ENV,
     RequestState,
     Unshared,
+    get_cache_key,
     without_sharing_info,
 )
 from shardmw.swift.memcached import SharedCache
-from shardmw.core.paths import Path, parse_path
-from shardmw.core.placement import is_hidden_account, versions_owner
-from shardmw.core.layout import LayoutError
-from shardmw.backend.accounts import AccountStats, add_counts
-from shardmw.proxy.sums import ContainerStats, SummedStats
+from shardmw.swift.proxy_app import headers_to_account_info
 
 #: While a request reads the sums, the others wait for the info that it shares.
 #: After LOCK_SECONDS they read the sums, too.

@@ -20,13 +20,13 @@ from shardmw.backend.containers import (
     LogicalContainer,
     described_by,
 )
-from shardmw.swift.infocache import INFOCACHE_ENV
 from shardmw.backend.requests import Backend
 from shardmw.backend.roots import read_root, unproved
 from shardmw.core.bounded import LRU
+from shardmw.core.layout import Layout, parse_record
 from shardmw.core.paths import Path
 from shardmw.core.placement import hidden_account
-from shardmw.core.layout import Layout, parse_record
+from shardmw.swift.infocache import INFOCACHE_ENV
 
 #: How long a confirmed layout is valid (the time for which Swift caches
 #: container info by default), and how long an unconfirmed one is valid while

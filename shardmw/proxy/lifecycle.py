@@ -37,6 +37,8 @@ from swift.common.swob import (
 from swift.common.utils import Timestamp
 
 from shardmw.backend.answers import Answer, Verbatim
+from shardmw.backend.backing import is_forgotten, listed_backing
+from shardmw.backend.config import Options
 from shardmw.backend.containers import (
     RECORD_HEADER,
     SHARD_COUNT_HEADER,
@@ -46,12 +48,8 @@ from shardmw.backend.containers import (
     LogicalContainer,
     authorize,
 )
-from shardmw.swift.memcached import LockError, SharedCache
+from shardmw.backend.metrics import CONTAINER_REQUESTS
 from shardmw.backend.requests import Backend, to_environ
-from shardmw.backend.config import Options
-from shardmw.core.evidence import Contents
-from shardmw.backend.backing import is_forgotten, listed_backing
-from shardmw.proxy.layouts import Layouts
 from shardmw.backend.roots import (
     RootState,
     contents_of,
@@ -66,18 +64,7 @@ from shardmw.backend.sync_settings import (
     root_headers,
     shard_headers,
 )
-from shardmw.proxy.listing import container_order
-from shardmw.proxy.listing import max_age
-from shardmw.backend.metrics import CONTAINER_REQUESTS
-from shardmw.core.paths import Path
-from shardmw.core.placement import (
-    hidden_account,
-    is_reserved,
-    versions_container,
-    versions_owner,
-)
-from shardmw.proxy.ratelimit import container_rate
-from shardmw.proxy.ratelimit.account_rate import AccountRate
+from shardmw.core.evidence import Contents
 from shardmw.core.layout import (
     DEPTH_LIMIT,
     SHARD_COUNT_LIMIT,
@@ -87,7 +74,19 @@ from shardmw.core.layout import (
     id_of_time,
     time_of_id,
 )
+from shardmw.core.paths import Path
+from shardmw.core.placement import (
+    hidden_account,
+    is_reserved,
+    versions_container,
+    versions_owner,
+)
+from shardmw.proxy.layouts import Layouts
+from shardmw.proxy.listing import container_order, max_age
+from shardmw.proxy.ratelimit import container_rate
+from shardmw.proxy.ratelimit.account_rate import AccountRate
 from shardmw.proxy.sums import SummedStats
+from shardmw.swift.memcached import LockError, SharedCache
 
 POLICY_HEADER = 'X-Storage-Policy'
 POLICY_INDEX_HEADER = 'X-Backend-Storage-Policy-Index'

@@ -48,8 +48,8 @@ from swift.common.swob import (
 )
 from swift.common.utils import close_if_possible, get_logger
 
-from shardmw.backend.containers import SHARD_COUNT_HEADER, SHARD_DEPTH_HEADER
 from shardmw.backend.config import check_option_names
+from shardmw.backend.containers import SHARD_COUNT_HEADER, SHARD_DEPTH_HEADER
 from shardmw.proxy.listing.container_order import S3_SOURCE, UNORDERED_HEADER
 from shardmw.proxy.listing.max_age import MAX_AGE_HEADER
 from shardmw.proxy.pipeline import check_listings

@@ -25,17 +25,17 @@ from shardmw.backend.containers import (
     authorize_write,
     may_be_sharded,
 )
-from shardmw.swift.infocache import INFOCACHE_ENV, decided, redirected
+from shardmw.backend.metrics import OBJECT_REQUESTS, WRITES_OF_CONTAINER
 from shardmw.backend.requests import Backend, to_environ
+from shardmw.backend.row_targets import RowTargets
 from shardmw.backend.rows import remove_row
 from shardmw.backend.write_marks import WriteMarks
-from shardmw.proxy.layouts import CONFIRMED_SECONDS, DOUBT_SECONDS, Layouts
-from shardmw.backend.row_targets import RowTargets
-from shardmw.backend.metrics import OBJECT_REQUESTS, WRITES_OF_CONTAINER
+from shardmw.core.layout import LayoutError
 from shardmw.core.paths import Path
 from shardmw.core.placement import is_reserved
+from shardmw.proxy.layouts import CONFIRMED_SECONDS, DOUBT_SECONDS, Layouts
 from shardmw.proxy.ratelimit.accounting import Accounting
-from shardmw.core.layout import LayoutError
+from shardmw.swift.infocache import INFOCACHE_ENV, decided, redirected
 
 WRITES = ('PUT', 'POST', 'DELETE')
 

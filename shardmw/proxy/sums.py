@@ -15,13 +15,13 @@ from typing import NamedTuple
 
 from swift.common.http import HTTP_SERVICE_UNAVAILABLE
 
-from shardmw.backend.answers import Answer
-from shardmw.swift.concurrency import Event
+from shardmw.backend.answers import Answer, ContainerStats
 from shardmw.backend.containers import BackendError, LogicalContainer
-from shardmw.swift.infocache import RequestState
-from shardmw.swift.memcached import SharedCache
 from shardmw.backend.requests import Backend
 from shardmw.core.bounded import LRU
+from shardmw.swift.concurrency import Event
+from shardmw.swift.infocache import RequestState
+from shardmw.swift.memcached import SharedCache
 
 CACHE_KEY = 'shardmw/stats/{account}/{container}'
 
@@ -35,13 +35,6 @@ CHANGING_SECONDS = 5
 
 #: How many containers' sums a worker keeps.
 LOCAL_SUMS = 10_000
-
-
-class ContainerStats(NamedTuple):
-    """The objects and bytes of a sharded container."""
-
-    object_count: int
-    bytes_used: int
 
 
 class _CachedSums(NamedTuple):

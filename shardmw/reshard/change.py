@@ -29,33 +29,27 @@ from swift.common.storage_policy import POLICIES
 from swift.common.utils import Timestamp
 
 from shardmw.backend.answers import require_success
-from shardmw.swift.concurrency import sleep
+from shardmw.backend.backing import delete_if_empty, listed_backing
 from shardmw.backend.containers import (
     RECORD_HEADER,
     BackendError,
     LogicalContainer,
 )
+from shardmw.backend.metrics import ADOPTED, LATE, RESHARDED_ROWS
 from shardmw.backend.nodes import ask_primaries
 from shardmw.backend.requests import Backend
-from shardmw.backend.rows import STAY_SECONDS
-from shardmw.backend.backing import delete_if_empty, listed_backing
-from shardmw.proxy.layouts import LEAST_SECONDS, UNCONFIRMED_SECONDS
-from shardmw.reshard.passes import Pace, RowPass
-from shardmw.reshard.register import Register
 from shardmw.backend.roots import (
     RootState,
     lists_nothing,
     read_root,
     unproved,
 )
+from shardmw.backend.rows import STAY_SECONDS
 from shardmw.backend.sync_settings import (
     agreed_settings,
     direct_sync,
     shard_headers,
 )
-from shardmw.backend.metrics import ADOPTED, LATE, RESHARDED_ROWS
-from shardmw.core.paths import Path
-from shardmw.core.placement import can_be_sharded
 from shardmw.core.layout import (
     ANNOUNCED,
     PLAIN,
@@ -64,6 +58,12 @@ from shardmw.core.layout import (
     Sharding,
     time_of_id,
 )
+from shardmw.core.paths import Path
+from shardmw.core.placement import can_be_sharded
+from shardmw.proxy.layouts import LEAST_SECONDS, UNCONFIRMED_SECONDS
+from shardmw.reshard.passes import Pace, RowPass
+from shardmw.reshard.register import Register
+from shardmw.swift.concurrency import sleep
 
 #: The phase in which container-sync may still read the old place.
 WAITING_FOR_SYNC = 'waiting for container-sync'

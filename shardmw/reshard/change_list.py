@@ -7,22 +7,8 @@ from dataclasses import asdict, dataclass
 
 from swift.common.registry import get_swift_info
 
-from shardmw.reshard.backlog import backlog_text
-from shardmw.reshard.cluster import API_VERSION, SwiftCluster
-from shardmw.reshard.errors import AdminError
-from shardmw.reshard.progress import NotedProgress, ProgressNotes
-from shardmw.swift.concurrency import spawn
 from shardmw.backend.containers import BackendError
-from shardmw.reshard.register import Register
-from shardmw.reshard.change import (
-    ChangeRefusedError,
-    MoveOptions,
-    Progress,
-    Resharding,
-)
 from shardmw.backend.roots import RootState, read_root, unproved
-from shardmw.core.paths import Path
-from shardmw.core.placement import is_reserved, versions_container, versions_owner
 from shardmw.core.layout import (
     PLAIN,
     Layout,
@@ -30,6 +16,24 @@ from shardmw.core.layout import (
     Sharding,
     time_of_id,
 )
+from shardmw.core.paths import Path
+from shardmw.core.placement import (
+    is_reserved,
+    versions_container,
+    versions_owner,
+)
+from shardmw.reshard.backlog import backlog_text
+from shardmw.reshard.change import (
+    ChangeRefusedError,
+    MoveOptions,
+    Progress,
+    Resharding,
+)
+from shardmw.reshard.cluster import API_VERSION, SwiftCluster
+from shardmw.reshard.errors import AdminError
+from shardmw.reshard.progress import NotedProgress, ProgressNotes
+from shardmw.reshard.register import Register
+from shardmw.swift.concurrency import spawn
 
 #: How long after a change late rows may come: the time for which Swift keeps
 #: tombstones by default.

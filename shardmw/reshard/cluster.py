@@ -19,16 +19,16 @@ from swift.common.utils import (
 from swift.common.wsgi import ConfigFileError
 from swift.proxy.server import Application
 
+from shardmw.backend.containers import LogicalContainer
+from shardmw.backend.requests import Backend
+from shardmw.backend.roots import RootState, read_root
+from shardmw.backend.rows import row_at
+from shardmw.core.paths import Path
+from shardmw.core.placement import hidden_account
+from shardmw.proxy.filter import ShardMiddleware
 from shardmw.reshard.errors import AdminError
 from shardmw.reshard.swift_folder import in_one_line
 from shardmw.swift.concurrency import Timeout
-from shardmw.backend.containers import LogicalContainer
-from shardmw.backend.requests import Backend
-from shardmw.backend.rows import row_at
-from shardmw.backend.roots import RootState, read_root
-from shardmw.proxy.filter import ShardMiddleware
-from shardmw.core.paths import Path
-from shardmw.core.placement import hidden_account
 
 USER_AGENT = 'shardmw-admin'
 API_VERSION = 'v1'

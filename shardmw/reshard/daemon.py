@@ -33,35 +33,9 @@ from swift.common.utils import (
     parse_options,
 )
 
-from shardmw.reshard.advice import (
-    NEAR,
-    ROWS_PER_SHARD,
-    Fullest,
-    Listed,
-    suitable_shards,
-)
-from shardmw.reshard.backlog import backlog_text
-from shardmw.reshard.change_list import RECLAIM_SECONDS, Changes
-from shardmw.reshard.cluster import open_cluster
-from shardmw.reshard.errors import AdminError
-from shardmw.reshard.swift_folder import in_one_line, use_swift_dir
-from shardmw.reshard.progress import ProgressNotes
-from shardmw.reshard.survey import Survey
-from shardmw.swift.concurrency import Timeout, sleep, spawn
-from shardmw.backend.containers import BackendError
-from shardmw.backend.config import ConfigError, check_option_names
 from shardmw.backend.backing import is_forgotten
-from shardmw.reshard.late_rows import (
-    NOTHING,
-    containers_with_leftovers,
-    settle,
-)
-from shardmw.reshard.change import (
-    MoveOptions,
-    Progress,
-    Resharding,
-)
-from shardmw.backend.roots import read_root, unproved
+from shardmw.backend.config import ConfigError, check_option_names
+from shardmw.backend.containers import BackendError
 from shardmw.backend.metrics import (
     CHANGES,
     FULLEST,
@@ -75,13 +49,39 @@ from shardmw.backend.metrics import (
     container_labels,
     open_metrics,
 )
+from shardmw.backend.roots import read_root, unproved
+from shardmw.core.layout import MOVING, Layout, LayoutError, time_of_id
 from shardmw.core.paths import Path
 from shardmw.core.placement import (
     can_be_sharded,
     hidden_account,
     versions_owner,
 )
-from shardmw.core.layout import MOVING, Layout, LayoutError, time_of_id
+from shardmw.reshard.advice import (
+    NEAR,
+    ROWS_PER_SHARD,
+    Fullest,
+    Listed,
+    suitable_shards,
+)
+from shardmw.reshard.backlog import backlog_text
+from shardmw.reshard.change import (
+    MoveOptions,
+    Progress,
+    Resharding,
+)
+from shardmw.reshard.change_list import RECLAIM_SECONDS, Changes
+from shardmw.reshard.cluster import open_cluster
+from shardmw.reshard.errors import AdminError
+from shardmw.reshard.late_rows import (
+    NOTHING,
+    containers_with_leftovers,
+    settle,
+)
+from shardmw.reshard.progress import ProgressNotes
+from shardmw.reshard.survey import Survey
+from shardmw.reshard.swift_folder import in_one_line, use_swift_dir
+from shardmw.swift.concurrency import Timeout, sleep, spawn
 
 SECTION = 'shardmw-resharder'
 

@@ -34,14 +34,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import NamedTuple
 
-from shardmw.backend.containers import (
-    BackendError,
-    LogicalContainer,
-)
-from shardmw.backend.nodes import ask_primaries, replica_of
-from shardmw.backend.requests import Backend
-from shardmw.backend.rows import STAY_SECONDS
-from shardmw.core.evidence import Verdict, verdict
+from shardmw.backend.accounts import account_rows
 from shardmw.backend.backing import (
     Listed,
     delete_if_empty,
@@ -49,18 +42,17 @@ from shardmw.backend.backing import (
     listed_backing,
     logical_name,
 )
-from shardmw.reshard.moving import AT_A_TIME
-from shardmw.reshard.passes import Pace, RowPass
-from shardmw.reshard.register import Register
+from shardmw.backend.containers import (
+    BackendError,
+    LogicalContainer,
+)
+from shardmw.backend.metrics import ADOPTED, LATE, LEFTOVERS, STRAY
+from shardmw.backend.nodes import ask_primaries, replica_of
+from shardmw.backend.requests import Backend
 from shardmw.backend.roots import RootState, read_root, unproved
 from shardmw.backend.row_targets import RowTargets
-from shardmw.backend.metrics import ADOPTED, LATE, LEFTOVERS, STRAY
-from shardmw.core.paths import Path
-from shardmw.core.placement import (
-    backing_base,
-    hidden_account,
-    parse_backing,
-)
+from shardmw.backend.rows import STAY_SECONDS
+from shardmw.core.evidence import Verdict, verdict
 from shardmw.core.layout import (
     TICKS_SECONDS,
     Layout,
@@ -68,7 +60,15 @@ from shardmw.core.layout import (
     id_of_time,
     time_of_id,
 )
-from shardmw.backend.accounts import account_rows
+from shardmw.core.paths import Path
+from shardmw.core.placement import (
+    backing_base,
+    hidden_account,
+    parse_backing,
+)
+from shardmw.reshard.moving import AT_A_TIME
+from shardmw.reshard.passes import Pace, RowPass
+from shardmw.reshard.register import Register
 
 API_VERSION = 'v1'
 

@@ -25,14 +25,6 @@ from swift.common.constraints import CONTAINER_LISTING_LIMIT
 from swift.common.http import is_client_error
 
 from shardmw.backend.answers import require_success
-from shardmw.core.batch import (
-    METHOD,
-    TOMBSTONES,
-    Read,
-    decode_found,
-    encode_reads,
-)
-from shardmw.swift.concurrency import Event, sleep
 from shardmw.backend.containers import BackendError, LogicalContainer
 from shardmw.backend.nodes import ask_primaries, replica_of
 from shardmw.backend.pages import container_page
@@ -48,7 +40,15 @@ from shardmw.backend.rows import (
     rows_in_request,
 )
 from shardmw.backend.throttle import MOST_IN_REQUEST
+from shardmw.core.batch import (
+    METHOD,
+    TOMBSTONES,
+    Read,
+    decode_found,
+    encode_reads,
+)
 from shardmw.core.evidence import Said, Verdict, verdict
+from shardmw.core.layout import RETURNING
 from shardmw.reshard.moving import (
     AT_A_TIME,
     RowMover,
@@ -56,7 +56,7 @@ from shardmw.reshard.moving import (
     deleted_at,
     heads_of_objects,
 )
-from shardmw.core.layout import RETURNING
+from shardmw.swift.concurrency import Event, sleep
 
 #: The most places, or groups of places, to move rows out of at once.
 SOURCES_AT_A_TIME = 4

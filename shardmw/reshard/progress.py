@@ -10,12 +10,12 @@ import json
 import time
 from dataclasses import dataclass
 
-from shardmw.reshard.cluster import SwiftCluster
 from shardmw.backend.containers import BackendError
-from shardmw.reshard.register import Register
-from shardmw.reshard.change import Progress
-from shardmw.core.paths import Path
 from shardmw.core.layout import Sharding
+from shardmw.core.paths import Path
+from shardmw.reshard.change import Progress
+from shardmw.reshard.cluster import SwiftCluster
+from shardmw.reshard.register import Register
 
 #: The least time between two notes, unless the phase changes or a wait begins.
 NOTE_SECONDS = 30

@@ -13,13 +13,13 @@ from urllib.parse import quote
 
 from swift.common.utils import Timestamp
 
+from shardmw.backend.accounts import account_rows
 from shardmw.backend.answers import Answer
 from shardmw.backend.containers import BackendError
 from shardmw.backend.requests import Backend
 from shardmw.backend.rows import deletion, merge_rows
 from shardmw.core.paths import Path
 from shardmw.core.placement import REGISTER
-from shardmw.backend.accounts import account_rows
 
 API_VERSION = 'v1'
 

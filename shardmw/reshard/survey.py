@@ -12,7 +12,21 @@ from dataclasses import asdict, dataclass, field
 
 from swift.common.storage_policy import POLICIES
 
+from shardmw.backend.accounts import account_rows
+from shardmw.backend.answers import Answer
+from shardmw.backend.containers import BackendError
+from shardmw.backend.roots import RootState
+from shardmw.backend.row_targets import RowTargets
+from shardmw.core.layout import Layout, LayoutError
+from shardmw.core.paths import Path
+from shardmw.core.placement import (
+    REGISTER,
+    backing_base,
+    hidden_account,
+    parse_backing,
+)
 from shardmw.reshard.advice import Listed, skew
+from shardmw.reshard.change import change_text
 from shardmw.reshard.cluster import (
     API_VERSION,
     Replica,
@@ -21,20 +35,6 @@ from shardmw.reshard.cluster import (
     server_of,
 )
 from shardmw.reshard.errors import AdminError
-from shardmw.backend.answers import Answer
-from shardmw.backend.containers import BackendError
-from shardmw.reshard.change import change_text
-from shardmw.backend.roots import RootState
-from shardmw.backend.row_targets import RowTargets
-from shardmw.core.paths import Path
-from shardmw.core.placement import (
-    REGISTER,
-    backing_base,
-    hidden_account,
-    parse_backing,
-)
-from shardmw.core.layout import Layout, LayoutError
-from shardmw.backend.accounts import account_rows
 
 #: The figures of one layout in the hidden account: objects and bytes by shard.
 Figures = dict[int, tuple[int, int]]

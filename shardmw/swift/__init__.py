@@ -1,1 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
+"""The seam: all that shardmw uses of Swift without a promise to plug-ins.
+
+No other room imports the proxy's controllers, the container and object servers
+or eventlet, or touches a name of Swift that begins with an underscore; ``make
+lint`` checks that. :mod:`shardmw.swift.contract` lists each part that is used
+here, and why.
+"""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from swift.common.utils import NamespaceBoundList
-from swift.proxy.controllers.base import get_cache_key
+from swift.proxy.controllers.base import get_cache_key as get_cache_key
 
 from shardmw.core.paths import Path
 

@@ -11,8 +11,8 @@ from types import FrameType
 from typing import Any, NoReturn
 
 import click
-
 from shardmw_saio import SaioError
+
 from test.conformance.errors import ConformanceError
 from test.conformance.jobs import Job, plan
 from test.conformance.provenance import provenance

@@ -19,6 +19,7 @@ from typing import NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
 from shardmw_saio.topology import HOST
+
 from test.conformance.framing import (
     HEAD_END,
     LINE_END,

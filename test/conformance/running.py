@@ -10,6 +10,7 @@ from pathlib import Path
 from shardmw_saio import Cluster
 from shardmw_saio.status import RUNNING
 from shardmw_saio.topology import PROXY_KIND
+
 from test.conformance.accounts import create_accounts
 from test.conformance.balancer import balancing
 from test.conformance.census import take_census

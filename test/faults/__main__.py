@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 from shardmw_bench.results.provenance import provenance
+
 from test.faults.matrix import CELLS, Cell, chosen
 from test.faults.mutations import MUTATIONS
 from test.faults.page import mutation_table, put_in, table

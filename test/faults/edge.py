@@ -14,11 +14,11 @@ from functools import partial
 from pathlib import Path
 
 from eventlet import sleep
+from shardmw_saio.processes import MARK
 from swift.common.utils import Timestamp
 from swift.common.wsgi import loadwsgi
 
 from shardmw.container_server import filter as container_filter
-from shardmw_saio.processes import MARK
 
 FOLDER = 'faults'
 

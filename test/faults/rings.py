@@ -4,10 +4,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from shardmw_saio.rings import PART_POWER, RingDevices, write_rings
 from swift.common.ring import RingBuilder
 from swift.common.ring.ring import DEFAULT_RELOAD_TIME
-
-from shardmw_saio.rings import PART_POWER, RingDevices, write_rings
 
 #: The time until all servers and daemons have loaded a new ring.
 RELOAD_SECONDS = DEFAULT_RELOAD_TIME + 1

@@ -19,6 +19,7 @@ from shardmw_saio import Cluster, ClusterOptions
 from shardmw_saio.commands import memcached_command
 from shardmw_saio.ports import PortReservations
 from shardmw_saio.topology import ring_devices
+
 from test.faults import edge
 from test.faults.rings import RELOAD_SECONDS, Rings, spare_of
 from test.functional.client import Client

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from shardmw_saio import Cluster
 from swift.common.memcached import MemcacheRing
 from swift.common.utils import Timestamp, get_logger
 from swift.container.backend import ContainerBroker
@@ -21,7 +22,6 @@ from shardmw.core.placement import (
     parse_backing,
     shard_of,
 )
-from shardmw_saio import Cluster
 from test.functional.client import Answer, Client
 
 RESERVED_NAMES = {'X-Allow-Reserved-Names': 'true'}

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-
 from shardmw_bench import signals
 from shardmw_bench.cli import main
 from shardmw_bench.load import stage
@@ -23,6 +22,7 @@ from shardmw_bench.results import provenance
 from shardmw_bench.site import Runner, Site
 from shardmw_bench.targets.account import Account
 from shardmw_saio import Cluster, ClusterOptions
+
 from test.functional.conftest import unique
 
 BENCH = (sys.executable, '-m', 'shardmw_bench')

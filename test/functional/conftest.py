@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import pytest
-
 from shardmw_saio import Cluster, ClusterOptions
+
 from test.functional.backing import Backing
 from test.functional.client import Client
 from test.functional.unfiltered import unfiltered_url

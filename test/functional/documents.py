@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from shardmw_saio import Cluster
+
 from test.functional.operating import SETTLE_SECONDS
 from test.functional.realclients import FOREIGN_VARIABLES
 

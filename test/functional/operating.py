@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from shardmw_saio import Cluster
 from swift.common.direct_client import direct_delete_object
 from swift.common.utils import Timestamp
 
-from shardmw_saio import Cluster
 from test.functional.client import Client
 from test.functional.conftest import SHARD_COUNT_HEADER
 

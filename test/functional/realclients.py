@@ -13,8 +13,8 @@ from pathlib import Path
 import boto3
 from botocore.client import BaseClient
 from botocore.config import Config
-
 from shardmw_saio import Cluster
+
 from test.functional.client import Client
 from test.functional.conftest import (
     SHARD_COUNT_HEADER,

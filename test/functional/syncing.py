@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-
 from shardmw_saio import Cluster, ClusterOptions
+
 from test.functional.client import Answer, Client
 from test.functional.conftest import SHARD_COUNT_HEADER, USER, unique
 

@@ -15,11 +15,11 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
+from shardmw_saio import Cluster, ClusterOptions
+from shardmw_saio.logs import lines, size
 
 from shardmw.core.batch import MOST_READS
 from shardmw.core.placement import hidden_account
-from shardmw_saio import Cluster, ClusterOptions
-from shardmw_saio.logs import lines, size
 from test.functional.alike import make_twins, masked
 from test.functional.backing import Backing, databases
 from test.functional.client import Answer, Client

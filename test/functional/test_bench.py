@@ -5,8 +5,8 @@ import json
 import signal
 
 import pytest
-
 from shardmw_bench.report.pages import BEGIN, END
+
 from test.functional.benching import run_bench, run_here, start_bench
 
 #: The quickest experiments, which need only a cluster.

@@ -18,7 +18,6 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-
 from shardmw_bench.errors import BenchError, Interrupted
 from shardmw_bench.load import clients as module
 from shardmw_bench.load.clients import Clients
@@ -39,6 +38,7 @@ from shardmw_bench.load.sources import (
 from shardmw_bench.names import FlatNames
 from shardmw_bench.results.summary import summarize
 from shardmw_bench.units import Mix
+
 from test.functional.answering import CREATED, answering, refused
 
 UPLOADS = Uploads('/v1/AUTH_test/c', 3)

@@ -9,8 +9,8 @@ import signal
 import time
 
 import pytest
-
 from shardmw_bench.targets.account import Account
+
 from test.functional.benching import (
     csv_rows,
     own_cluster_is,

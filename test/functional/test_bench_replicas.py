@@ -2,7 +2,6 @@
 """Replicas come back to a device that was emptied."""
 
 import pytest
-
 from shardmw_bench.databases import databases
 from shardmw_bench.errors import BenchError
 from shardmw_bench.kinds import sharded
@@ -11,6 +10,7 @@ from shardmw_bench.names import FlatNames
 from shardmw_bench.replicas import contents, converge, empty_device
 from shardmw_bench.site import embedded_site
 from shardmw_saio import ClusterOptions
+
 from test.functional.benching import runner
 
 KIND = sharded(2)

@@ -6,8 +6,6 @@ import time
 from functools import partial, reduce
 
 import pytest
-from swift.common.db import chexor
-
 from shardmw_bench import preload as module
 from shardmw_bench.databases import connected, content, databases, parts
 from shardmw_bench.errors import BenchError, Interrupted
@@ -23,6 +21,8 @@ from shardmw_bench.targets.native import (
     run_sharder,
     shard_natively,
 )
+from swift.common.db import chexor
+
 from shardmw.core.placement import hidden_account, shard_of
 from test.functional.conftest import SHARDS, USER, make_plain, make_sharded
 

@@ -9,7 +9,6 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import requests
-
 from shardmw_bench.errors import BenchError
 from shardmw_bench.kinds import PLAIN, native, sharded
 from shardmw_bench.load.clients import Clients
@@ -18,6 +17,7 @@ from shardmw_bench.names import FlatNames, TreeNames
 from shardmw_bench.site import embedded_site, remote_site
 from shardmw_bench.targets.account import Account, Auth, ContainerHead
 from shardmw_saio import ClusterOptions
+
 from test.functional.benching import runner
 from test.functional.conftest import USER, make_plain, unique
 

@@ -14,8 +14,8 @@ import requests
 from boto3.s3.transfer import TransferConfig
 from botocore.exceptions import ClientError
 
-from shardmw.proxy.listing.container_order import UNORDERED_HEADER
 from shardmw.core.placement import shard_of
+from shardmw.proxy.listing.container_order import UNORDERED_HEADER
 from test.functional.alike import TRANSACTION, make_twins
 from test.functional.conftest import (
     MAKERS,

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 import pytest
-
 from shardmw_saio import Cluster
+
 from test.functional.conftest import SHARD_COUNT_HEADER
 from test.functional.operating import Admin, wait_for_phase, wait_until
 from test.functional.syncing import (

@@ -16,9 +16,9 @@ from copy import copy as copy_of
 
 import pytest
 from botocore.exceptions import ClientError
+from shardmw_saio import Cluster, ClusterOptions
 
 from shardmw.proxy.listing.max_age import REQUEST_HEADER
-from shardmw_saio import Cluster, ClusterOptions
 from test.functional.archives import archive_of
 from test.functional.conftest import (
     OTHER_OWNER,

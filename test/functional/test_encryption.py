@@ -10,8 +10,8 @@ import json
 
 import pytest
 from hypothesis.stateful import run_state_machine_as_test
-
 from shardmw_saio import Cluster, ClusterOptions
+
 from test.functional.alike import make_twins, masked
 from test.functional.archives import archive_of
 from test.functional.backing import Backing

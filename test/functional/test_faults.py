@@ -7,10 +7,10 @@ An answer is complete and correct, or it is a 503.
 import contextlib
 
 import pytest
+from shardmw_saio import Cluster, ClusterOptions
 from swift.proxy.controllers.base import get_cache_key
 
 from shardmw.core.layout import Layout
-from shardmw_saio import Cluster, ClusterOptions
 from test.functional.backing import (
     Backing,
     memcached_of,

@@ -21,9 +21,9 @@ from urllib.parse import quote, unquote
 
 import pytest
 from botocore.exceptions import ClientError
+from shardmw_saio import Cluster, ClusterOptions
 
 from shardmw.core.placement import hidden_account, shard_of
-from shardmw_saio import Cluster, ClusterOptions
 from test.functional.alike import masked
 from test.functional.archives import archive_of
 from test.functional.backing import Backing

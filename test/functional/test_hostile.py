@@ -8,8 +8,8 @@ import itertools
 from pathlib import Path
 
 import pytest
-
 from shardmw_saio import Cluster, ClusterOptions
+
 from test import hostile
 from test.hostile.making import Hostile, Maker
 from test.hostile.playing import SETTINGS, Player, failures_in_logs

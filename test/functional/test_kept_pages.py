@@ -4,12 +4,12 @@
 import time
 
 import pytest
+from shardmw_saio import Cluster, ClusterOptions
 
 from shardmw.proxy.listing.max_age import (
     MAX_AGE_HEADER,
     REQUEST_HEADER,
 )
-from shardmw_saio import Cluster, ClusterOptions
 from test.functional.client import Client
 from test.functional.conftest import USER, make_plain, make_sharded
 from test.functional.realclients import s3_client

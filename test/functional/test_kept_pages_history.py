@@ -14,9 +14,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
+from shardmw_saio import Cluster, ClusterOptions
 
 from shardmw.proxy.listing.max_age import MAX_AGE_HEADER, REQUEST_HEADER
-from shardmw_saio import Cluster, ClusterOptions
 from test.functional.client import Client
 from test.functional.conftest import USER, make_sharded
 from test.functional.history import Worker, merged

@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from shardmw_saio import Cluster, ClusterOptions
 from swift.proxy.controllers.base import get_cache_key
 
-from shardmw.proxy.lifecycle import LOCK_SECONDS
-from shardmw.proxy.layouts import DOUBT_SECONDS
 from shardmw.core.placement import parse_backing
-from shardmw_saio import Cluster, ClusterOptions
+from shardmw.proxy.layouts import DOUBT_SECONDS
+from shardmw.proxy.lifecycle import LOCK_SECONDS
 from test.functional.backing import Backing, memcached_of
 from test.functional.client import Client
 from test.functional.conftest import (

@@ -17,13 +17,13 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import pytest
+from shardmw_saio import Cluster, ClusterOptions
 
 from shardmw.backend.containers import LOGICAL_HEADER
+from shardmw.core.layout import id_of_time
+from shardmw.core.placement import backing_container
 from shardmw.proxy.lifecycle import LOCK_KEY
 from shardmw.reshard.late_rows import CREATION_SECONDS
-from shardmw.core.placement import backing_container
-from shardmw.core.layout import id_of_time
-from shardmw_saio import Cluster, ClusterOptions
 from test.functional.archives import archive_of
 from test.functional.backing import (
     Backing,

@@ -9,11 +9,11 @@ to date, as it does for any container that Swift has split.
 from pathlib import Path
 
 import pytest
-
 from shardmw_bench.databases import databases, is_split
 from shardmw_bench.targets.native import begin_sharding
-from shardmw.core.placement import hidden_account, shard_of
 from shardmw_saio import Cluster, ClusterOptions
+
+from shardmw.core.placement import hidden_account, shard_of
 from test.functional.alike import make_twins, masked
 from test.functional.archives import archive_of
 from test.functional.backing import Backing

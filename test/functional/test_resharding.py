@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
-
 from shardmw_saio import Cluster, ClusterOptions
+
 from test.functional.client import Client
 from test.functional.conftest import SHARD_COUNT_HEADER, USER, unique
 from test.functional.extra_proxy import running_detached_proxy

@@ -13,8 +13,8 @@ import pytest
 from botocore.client import BaseClient
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, run_state_machine_as_test
-
 from shardmw_saio import Cluster, ClusterOptions
+
 from test.functional.client import Client
 from test.functional.conftest import SHARD_COUNT_HEADER, logins, unique
 from test.functional.operating import (

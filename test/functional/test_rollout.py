@@ -13,8 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-
 from shardmw_saio import Cluster, ClusterOptions
+
 from test.functional.client import Client
 from test.functional.conftest import (
     OTHER_OWNER,

@@ -8,8 +8,8 @@ from urllib.parse import quote
 import pytest
 from botocore.exceptions import ClientError
 
-from shardmw.proxy.listing.container_order import UNORDERED_HEADER
 from shardmw.core.placement import shard_of
+from shardmw.proxy.listing.container_order import UNORDERED_HEADER
 from test.functional.alike import make_twins
 from test.functional.conftest import (
     SHARD_COUNT_HEADER,

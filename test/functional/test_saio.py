@@ -12,9 +12,9 @@ import time
 from pathlib import Path
 
 import pytest
+from shardmw_saio import Cluster, ClusterOptions, SaioError, processes
 from swift.container.backend import ContainerBroker
 
-from shardmw_saio import Cluster, ClusterOptions, SaioError, processes
 from test.functional.client import Client
 from test.functional.unfiltered import running_unfiltered_proxy
 

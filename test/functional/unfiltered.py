@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 
 from shardmw_saio import Cluster
+
 from test.functional.extra_proxy import running_proxy
 
 FILTERS = ('shardmw', 'shardmw-listings')

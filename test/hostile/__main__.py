@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 from shardmw_saio import Cluster, ClusterOptions
+
 from test.hostile.making import Maker
 from test.hostile.playing import (
     MOST_PLAYERS,

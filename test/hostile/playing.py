@@ -12,12 +12,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from shardmw_saio import Cluster
 from swift.common.http import is_success
 from swift.common.utils import TRUE_VALUES
 
 from shardmw.proxy.listing.container_order import UNORDERED_HEADER
 from shardmw.proxy.listings_filter import BUCKET_HEADERS
-from shardmw_saio import Cluster
 from test.functional.alike import masked
 from test.functional.client import Answer
 from test.functional.conftest import (

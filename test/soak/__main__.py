@@ -22,6 +22,7 @@ from pathlib import Path
 from urllib.request import urlopen
 
 from shardmw_saio import Cluster, ClusterOptions, processes
+
 from test.functional.client import Client
 from test.functional.conftest import SHARD_COUNT_HEADER
 from test.functional.extra_proxy import running_proxy

@@ -19,13 +19,13 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import orjson
-
 from shardmw_bench.kinds import sharded
 from shardmw_bench.names import FlatNames
 from shardmw_bench.preload import preload
 from shardmw_bench.targets.usage import PROXY, processes_of, resident_bytes
 from shardmw_saio import Cluster, ClusterOptions
 from shardmw_saio.options import parse_setting
+
 from test.functional.client import Client
 from test.soak.wire import Connection
 

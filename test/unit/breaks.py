@@ -11,22 +11,18 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from unittest import mock
 
-from shardmw.core import evidence
-from shardmw.backend import nodes
+from shardmw.backend import accounts, nodes, roots
 from shardmw.backend.answers import Answer
 from shardmw.backend.containers import LogicalContainer
-from shardmw.core.evidence import Replica, Said
-from shardmw.reshard import late_rows
-from shardmw.reshard import moving
-from shardmw.reshard import passes
-from shardmw.backend import roots
-from shardmw.reshard.late_rows import NOTHING
-from shardmw.proxy.layouts import Layouts
-from shardmw.reshard.change import Resharding
 from shardmw.backend.roots import RootState
-from shardmw.proxy.listing import request
+from shardmw.core import evidence
+from shardmw.core.evidence import Replica, Said
 from shardmw.core.layout import MICROSECONDS, Layout
-from shardmw.backend import accounts
+from shardmw.proxy.layouts import Layouts
+from shardmw.proxy.listing import request
+from shardmw.reshard import late_rows, moving, passes
+from shardmw.reshard.change import Resharding
+from shardmw.reshard.late_rows import NOTHING
 from test.unit import changesim
 from test.unit.changeplan import Plan, draw
 

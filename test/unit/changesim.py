@@ -22,24 +22,24 @@ from swift.common.swob import Request, Response
 from swift.common.utils import Timestamp
 from swift.proxy.controllers.base import get_cache_key
 
-from shardmw.swift.concurrency import Event, Timeout, sleep, spawn
+from shardmw.backend.config import parse_options
 from shardmw.backend.containers import (
     RECORD_HEADER,
     SHARD_COUNT_HEADER,
     BackendError,
 )
 from shardmw.backend.requests import Backend
-from shardmw.backend.config import parse_options
-from shardmw.reshard.late_rows import NOTHING, settle
+from shardmw.core.layout import PLAIN, parse_record
+from shardmw.core.paths import Path
+from shardmw.core.placement import backing_container
+from shardmw.proxy.filter import ShardMiddleware
 from shardmw.reshard.change import (
     ChangeRefusedError,
     MoveOptions,
     Resharding,
 )
-from shardmw.proxy.filter import ShardMiddleware
-from shardmw.core.paths import Path
-from shardmw.core.placement import backing_container
-from shardmw.core.layout import PLAIN, parse_record
+from shardmw.reshard.late_rows import NOTHING, settle
+from shardmw.swift.concurrency import Event, Timeout, sleep, spawn
 from test.history import History, Read, Write, smallest
 from test.unit.changeplan import (
     BEGIN_SECONDS,

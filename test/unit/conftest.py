@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
-
 from shardmw_bench import signals
+
 from shardmw.reshard import passes
 from test.unit.fakeswift import FakeSwift, fake_swift
 

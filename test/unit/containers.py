@@ -6,8 +6,8 @@ from shardmw.backend.containers import (
     SHARD_COUNT_HEADER,
     SHARD_DEPTH_HEADER,
 )
-from shardmw.core.placement import backing_container, shard_of
 from shardmw.core.layout import Layout, id_of_time, parse_record
+from shardmw.core.placement import backing_container, shard_of
 from test.unit.fakeswift import ACCOUNT, HIDDEN, FakeSwift
 
 CONTAINER = '/v1/AUTH_test/c'

@@ -49,10 +49,10 @@ from swift.container.server import ContainerController
 from swift.proxy.server import Application
 
 from shardmw.backend.config import parse_options
-from shardmw.container_server.filter import ContainerFilter
 from shardmw.backend.metrics import COUNTER, Metrics
-from shardmw.proxy.filter import ShardMiddleware
+from shardmw.container_server.filter import ContainerFilter
 from shardmw.core.placement import hidden_account
+from shardmw.proxy.filter import ShardMiddleware
 
 ACCOUNT = 'AUTH_test'
 HIDDEN = hidden_account(ACCOUNT)

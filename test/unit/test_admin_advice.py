@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shardmw.core.layout import SHARD_COUNT_LIMIT
 from shardmw.reshard.advice import (
     HEADROOM,
     Fullest,
@@ -14,7 +15,6 @@ from shardmw.reshard.advice import (
     skew,
     suitable_shards,
 )
-from shardmw.core.layout import SHARD_COUNT_LIMIT
 
 rows = st.integers(0, 10**10)
 limits = st.integers(1, 10**7)

@@ -26,15 +26,15 @@ from shardmw.admin.audit import (
     Problem,
     mended,
 )
-from shardmw.reshard.cluster import SwiftCluster
 from shardmw.backend.containers import (
     LOGICAL_HEADER,
     RECORD_HEADER,
     STORED_SYNC_TO_HEADER,
     BackendError,
 )
-from shardmw.core.placement import backing_base, backing_container
 from shardmw.core.layout import Layout
+from shardmw.core.placement import backing_base, backing_container
+from shardmw.reshard.cluster import SwiftCluster
 from test.unit.containers import (
     OLD_ID,
     backing,

@@ -13,16 +13,16 @@ from unittest import mock
 import pytest
 from click.testing import CliRunner, Result
 
-from shardmw.reshard import change_list as changes
 from shardmw.admin import cli
+from shardmw.backend.containers import RECORD_HEADER, BackendError
+from shardmw.core.layout import Layout
+from shardmw.core.paths import Path as SwiftPath
+from shardmw.reshard import change as resharding
+from shardmw.reshard import change_list as changes
+from shardmw.reshard.change import MoveOptions, Resharding
 from shardmw.reshard.change_list import Changes, Plan
 from shardmw.reshard.cluster import SwiftCluster, open_cluster
 from shardmw.reshard.errors import AdminError
-from shardmw.backend.containers import RECORD_HEADER, BackendError
-from shardmw.reshard import change as resharding
-from shardmw.reshard.change import MoveOptions, Resharding
-from shardmw.core.paths import Path as SwiftPath
-from shardmw.core.layout import Layout
 from test.unit.containers import OLD_ID, backing, create, layout_of
 from test.unit.fakeswift import ACCOUNT, HIDDEN, filtered
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The cluster that commands and the daemon work on, on Swift's own code."""
 
-from shardmw.reshard.cluster import SwiftCluster
 from shardmw.core.paths import Path
+from shardmw.reshard.cluster import SwiftCluster
 from test.unit.fakeswift import ACCOUNT
 
 

@@ -7,10 +7,10 @@ import pytest
 from swift.common import constraints
 
 from shardmw.admin import export
-from shardmw.reshard.cluster import SwiftCluster
 from shardmw.backend.containers import RECORD_HEADER
-from shardmw.core.placement import backing_container, shard_of
 from shardmw.core.layout import Layout
+from shardmw.core.placement import backing_container, shard_of
+from shardmw.reshard.cluster import SwiftCluster
 from test.unit.containers import NEW_ID, OLD_ID
 from test.unit.fakeswift import ACCOUNT, HIDDEN
 

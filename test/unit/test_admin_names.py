@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmw.reshard.errors import AdminError
 from shardmw.admin.names import parse_name
+from shardmw.reshard.errors import AdminError
 
 parts = st.text(
     st.characters(exclude_characters='/', exclude_categories=['Cs']),

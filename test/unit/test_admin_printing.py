@@ -3,10 +3,10 @@
 
 import pytest
 
-from shardmw.reshard.cluster import open_cluster
-from shardmw.reshard.errors import AdminError
 from shardmw.admin.names import parse_name
 from shardmw.admin.printing import printable
+from shardmw.reshard.cluster import open_cluster
+from shardmw.reshard.errors import AdminError
 
 #: A name that would add a row to a table, and one that clears the screen.
 FORGED = 'AUTH_ci/a\nAUTH_ci/b  4'

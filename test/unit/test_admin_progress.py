@@ -3,7 +3,11 @@
 
 import pytest
 
+from shardmw.core.layout import Sharding
+from shardmw.core.paths import Path
+from shardmw.core.placement import REGISTER
 from shardmw.reshard import progress as progress_module
+from shardmw.reshard.change import Progress
 from shardmw.reshard.cluster import SwiftCluster
 from shardmw.reshard.progress import (
     ALIVE_SECONDS,
@@ -12,10 +16,6 @@ from shardmw.reshard.progress import (
     ProgressNotes,
 )
 from shardmw.reshard.register import Register
-from shardmw.reshard.change import Progress
-from shardmw.core.paths import Path
-from shardmw.core.placement import REGISTER
-from shardmw.core.layout import Sharding
 from test.unit.fakeswift import ACCOUNT
 
 PATH = Path('v1', ACCOUNT, 'c')

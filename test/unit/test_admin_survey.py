@@ -6,13 +6,13 @@ import time
 import pytest
 from swift.common.utils import Timestamp
 
+from shardmw.admin.export import export
+from shardmw.backend.containers import RECORD_HEADER, BackendError
+from shardmw.core.layout import Layout
+from shardmw.core.placement import versions_container
 from shardmw.reshard.cluster import SwiftCluster
 from shardmw.reshard.errors import AdminError
-from shardmw.admin.export import export
 from shardmw.reshard.survey import Survey
-from shardmw.backend.containers import RECORD_HEADER, BackendError
-from shardmw.core.placement import versions_container
-from shardmw.core.layout import Layout
 from test.unit.containers import (
     OLD_ID,
     backing,

@@ -12,8 +12,8 @@ from shardmw.backend.answers import (
 from shardmw.backend.containers import BackendError
 from shardmw.backend.requests import Backend
 from shardmw.backend.turns import NoTurn
-from shardmw.core.paths import Path
 from shardmw.core.layout import LayoutError
+from shardmw.core.paths import Path
 from test.unit.fakeswift import Logger
 
 REQUEST = Request.blank('/v1/a/%E2%98%83')

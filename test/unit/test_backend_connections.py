@@ -4,8 +4,8 @@
 import pytest
 
 from shardmw.backend import connections as module
-from shardmw.swift.concurrency import sleep
 from shardmw.backend.connections import MOST_REQUESTS, Connection, Connections
+from shardmw.swift.concurrency import sleep
 
 SERVER = ('127.0.0.1', 6201)
 OTHER = ('127.0.0.1', 6202)

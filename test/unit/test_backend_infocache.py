@@ -2,6 +2,7 @@
 import pytest
 from swift.proxy.controllers.base import get_cache_key
 
+from shardmw.core.paths import Path
 from shardmw.swift.infocache import (
     INFOCACHE_ENV,
     RequestState,
@@ -9,7 +10,6 @@ from shardmw.swift.infocache import (
     redirected,
     without_sharing_info,
 )
-from shardmw.core.paths import Path
 from test.unit.fakeswift import Memcached
 
 KEY = get_cache_key('a', 'c')

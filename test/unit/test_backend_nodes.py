@@ -9,7 +9,6 @@ from swift.common.header_key_dict import HeaderKeyDict
 
 from shardmw.backend import nodes
 from shardmw.backend.answers import Answer
-from shardmw.swift.concurrency import sleep
 from shardmw.backend.nodes import (
     DELETE_TIMESTAMP,
     NO_ANSWER,
@@ -18,6 +17,7 @@ from shardmw.backend.nodes import (
     replica_of,
 )
 from shardmw.core.evidence import Replica, Said
+from shardmw.swift.concurrency import sleep
 from test.unit.fakeswift import ACCOUNT
 
 PATH = f'/{ACCOUNT}/c'

@@ -13,12 +13,12 @@ from swift.proxy.controllers.base import (
 )
 
 from shardmw.backend.answers import Answer
-from shardmw.swift.concurrency import Timeout, sleep
 from shardmw.backend.containers import BackendError
-from shardmw.swift.infocache import INFOCACHE_ENV
 from shardmw.backend.requests import HOST, Backend, newest_header, to_environ
 from shardmw.core.paths import parse_path
 from shardmw.core.placement import REGISTER
+from shardmw.swift.concurrency import Timeout, sleep
+from shardmw.swift.infocache import INFOCACHE_ENV
 from test.unit.containers import CONTAINER, create
 from test.unit.fakeswift import (
     ACCOUNT,

@@ -13,12 +13,12 @@ from swift.common.utils import get_logger
 from swift.proxy.server import Application
 
 from shardmw.backend.answers import Answer
-from shardmw.core.batch import Found, encode_found
-from shardmw.swift.concurrency import Timeout, sleep, spawn
 from shardmw.backend.containers import LogicalContainer
 from shardmw.backend.requests import Backend
 from shardmw.backend.shard_reads import ShardReads
+from shardmw.core.batch import Found, encode_found
 from shardmw.core.layout import Layout
+from shardmw.swift.concurrency import Timeout, sleep, spawn
 from test.functional.answering import answering
 
 INFO = {'status': 200, 'object_count': 0, 'bytes': 0, 'sysmeta': {}}

@@ -8,7 +8,6 @@ from statistics import mean
 
 import pytest
 
-from shardmw.swift import concurrency
 from shardmw.backend import throttle as module
 from shardmw.backend.throttle import (
     FAILED_SECONDS,
@@ -24,6 +23,7 @@ from shardmw.backend.throttle import (
     Throttle,
     Window,
 )
+from shardmw.swift import concurrency
 from test.unit.queues import MERGE_SECONDS, ROW_SECONDS, Server
 
 SEEDS = range(3)

@@ -3,8 +3,8 @@
 
 import pytest
 
-from shardmw.swift.concurrency import Timeout, sleep, spawn
 from shardmw.backend.turns import NoTurn, Turns
+from shardmw.swift.concurrency import Timeout, sleep, spawn
 
 LONG_SECONDS = 60
 SHORT_SECONDS = 0.02

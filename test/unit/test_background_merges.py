@@ -6,13 +6,13 @@ import time
 import pytest
 
 from shardmw.container_server import background_merges
-from shardmw.swift.concurrency import sleep
 from shardmw.container_server.background_merges import (
     DELAY_SECONDS,
     MOST_LATE_SECONDS,
     MOST_REST_SECONDS,
     BackgroundMerges,
 )
+from shardmw.swift.concurrency import sleep
 from test.unit.simtime import simulated_time
 
 #: How long a merge takes, and the time between the starts of two merges, in

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
-
 from shardmw_bench.errors import BenchError
 from shardmw_bench.load.connection import Connection, tls_context
 from shardmw_bench.targets.account import Account, Auth

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 from hypothesis import given
 from hypothesis import strategies as st
-
 from shardmw_bench.names import shuffling_step
 from shardmw_bench.units import Mix, fraction
 

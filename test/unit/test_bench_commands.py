@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import click
 import pytest
 from click.testing import CliRunner
-
 from shardmw_bench import command
 from shardmw_bench.cli import main
 from shardmw_bench.errors import BenchError, Interrupted, failure_text
@@ -39,6 +38,7 @@ from shardmw_bench.workloads.works import (
     Write,
 )
 from shardmw_saio import SaioError
+
 from test.unit.test_bench_runs import run_of
 
 

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
-
 from shardmw_bench import templates
 from shardmw_bench.errors import BenchError
 from shardmw_bench.experiments import (
@@ -36,6 +35,7 @@ from shardmw_bench.results.runs import Run
 from shardmw_bench.screen import Screen, load_text
 from shardmw_bench.templates import conditions_text, objects_text, varying
 from shardmw_bench.workloads import report as works
+
 from test.unit.test_bench_load import sample, samples_of
 from test.unit.test_bench_ratelimit import ORIGIN
 from test.unit.test_bench_reports import cells

@@ -8,7 +8,6 @@ import time
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-
 from shardmw_bench.errors import BenchError
 from shardmw_bench.kinds import PLAIN, sharded
 from shardmw_bench.names import FlatNames
@@ -33,6 +32,7 @@ from shardmw_bench.targets.usage import (
     resident_bytes,
     seconds_between,
 )
+
 from shardmw.core.listing_page import first_share
 from shardmw.core.placement import shard_of
 from test.unit.test_bench_measured import cells_of

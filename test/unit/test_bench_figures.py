@@ -5,7 +5,6 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from shardmw_bench.results.figures import (
     Histogram,
     Latency,

@@ -4,7 +4,6 @@
 from dataclasses import replace
 
 import pytest
-
 from shardmw_bench.kinds import PLAIN, Kind, sharded
 from shardmw_bench.plots.plot import BARS, REFERENCE
 from shardmw_bench.results.runs import Run
@@ -14,6 +13,7 @@ from shardmw_bench.scenarios.listings import (
     WRITE,
     ListingFairness,
 )
+
 from test.unit.test_bench_reports import cells
 from test.unit.test_bench_runs import run_of
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from shardmw_bench.load.outcome import (
     LOST,
     TIMED_OUT,

@@ -5,7 +5,6 @@ import pytest
 from click import BadParameter
 from hypothesis import given
 from hypothesis import strategies as st
-
 from shardmw_bench.databases import Content
 from shardmw_bench.errors import BenchError
 from shardmw_bench.experiments import SCENARIOS
@@ -19,6 +18,7 @@ from shardmw_bench.results.summary import summarize
 from shardmw_bench.scenarios.container_growth import ContainerGrowth
 from shardmw_bench.scenarios.replica_convergence import ReplicaConvergence
 from shardmw_bench.targets.account import Account, Auth
+
 from test.unit.test_bench_load import outcome_of, sample
 
 MANY = sharded(4)

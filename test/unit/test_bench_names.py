@@ -6,7 +6,6 @@ import pickle
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from shardmw_bench.errors import BenchError
 from shardmw_bench.names import (
     FlatNames,

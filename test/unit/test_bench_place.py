@@ -4,7 +4,6 @@
 import click
 import pytest
 from click.testing import CliRunner
-
 from shardmw_bench.errors import BenchError, Interrupted
 from shardmw_bench.targets.account import Auth
 from shardmw_bench.workloads import place

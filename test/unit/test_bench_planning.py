@@ -5,7 +5,6 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
-
 from shardmw_bench import templates
 from shardmw_bench.cli import main
 from shardmw_bench.planning import (

@@ -10,7 +10,6 @@ import matplotlib.style
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from shardmw_bench.kinds import PLAIN, native, sharded
 from shardmw_bench.plots import runs as runplots
 from shardmw_bench.plots.drawing import figure_of, svg

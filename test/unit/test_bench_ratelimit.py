@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from shardmw_bench.errors import BenchError
 from shardmw_bench.load.sources import Uploads
 from shardmw_bench.names import one_name_each
@@ -27,9 +26,10 @@ from shardmw_bench.ratelimit.limits import (
 from shardmw_bench.results.folder import Result, load, make, save
 from shardmw_bench.results.provenance import Provenance, provenance
 from shardmw_bench.targets.usage import counted
-from shardmw.core.placement import shard_of
 from shardmw_saio import ClusterOptions
 from shardmw_saio.config import check_settings
+
+from shardmw.core.placement import shard_of
 from test.unit.test_bench_load import outcome_of, sample
 
 ORIGIN = Provenance(

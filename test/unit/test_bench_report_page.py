@@ -7,7 +7,6 @@ from html.parser import HTMLParser
 
 import pytest
 from click.testing import CliRunner
-
 from shardmw_bench.cli import main
 from shardmw_bench.errors import BenchError
 from shardmw_bench.experiments import Section, sections
@@ -28,6 +27,7 @@ from shardmw_bench.results.figures import Interval
 from shardmw_bench.results.folder import Result
 from shardmw_bench.tables import Table
 from shardmw_bench.workloads.works import WORKS
+
 from test.unit.test_bench_plots import run
 from test.unit.test_bench_ratelimit import ORIGIN
 

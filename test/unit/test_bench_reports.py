@@ -4,7 +4,6 @@
 from dataclasses import replace
 
 import pytest
-
 from shardmw_bench.command import markdown
 from shardmw_bench.experiments import sections
 from shardmw_bench.kinds import PLAIN, sharded
@@ -13,6 +12,7 @@ from shardmw_bench.ratelimit.limits import FRESH
 from shardmw_bench.results.folder import Result
 from shardmw_bench.results.runs import Run
 from shardmw_bench.results.summary import Summary, summarize
+
 from test.unit.test_bench_load import outcome_of, sample
 from test.unit.test_bench_ratelimit import ORIGIN
 from test.unit.test_bench_runs import run_of

@@ -5,7 +5,6 @@ import json
 import math
 
 import pytest
-
 from shardmw_bench.changing import MOVING, SETTLING, Change, Phase, moments_of
 from shardmw_bench.load.outcome import Sample
 from shardmw_bench.report.html import alternative
@@ -24,6 +23,7 @@ from shardmw_bench.scenarios.reshard import (
     runs_of_parts,
 )
 from shardmw_saio.config import CONTAINER_FILTER
+
 from test.unit.test_bench_load import outcome_of
 from test.unit.test_bench_reports import cells
 

@@ -5,7 +5,6 @@ import httptools
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from shardmw_bench.load.connection import Response
 
 LENGTH = (

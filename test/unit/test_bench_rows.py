@@ -4,8 +4,6 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from swift.common.utils import ShardRange, Timestamp
-
 from shardmw_bench.errors import BenchError
 from shardmw_bench.kinds import PLAIN, native, sharded
 from shardmw_bench.names import FlatNames
@@ -15,6 +13,8 @@ from shardmw_bench.targets.native import (
     shard_data,
     spread_bounds,
 )
+from swift.common.utils import ShardRange, Timestamp
+
 from shardmw.core.placement import shard_of
 
 OBJECT_NAMES = st.text(

@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from shardmw_bench.kinds import PLAIN, sharded
 from shardmw_bench.load.outcome import Sample
 from shardmw_bench.results.runs import Run
 from shardmw_bench.results.summary import summarize
+
 from test.unit.test_bench_load import outcome_of, sample
 
 

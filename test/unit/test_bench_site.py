@@ -2,7 +2,6 @@
 """How a site deletes what it has made."""
 
 import pytest
-
 from shardmw_bench import site as sites
 from shardmw_bench.errors import BenchError
 from shardmw_bench.kinds import PLAIN

@@ -7,7 +7,6 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from shardmw_bench.load.sources import (
     ContainerHeads,
     Deletes,

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
-
 from shardmw_bench.errors import BenchError
 from shardmw_bench.report.pages import BEGIN, END, with_figures
 from shardmw_bench.tables import (

@@ -3,7 +3,6 @@ import click
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from shardmw_bench import options
 from shardmw_bench.units import (
     Mix,

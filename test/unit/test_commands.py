@@ -5,9 +5,9 @@ import sys
 
 import pytest
 from click.testing import CliRunner
+from shardmw_saio.cli import main as saio_main
 
 from shardmw.admin.cli import main as admin_main
-from shardmw_saio.cli import main as saio_main
 
 WITHOUT = 'import sys; sys.modules[{!r}] = None; '
 
@@ -64,7 +64,11 @@ def test_a_shell_can_complete_a_command(command, begun, offered):
         'COMP_CWORD': '1',
     }
     ran = subprocess.run(
-        [sys.executable, '-c', f'import shardmw.admin.entry_points as c; c.{command}()'],
+        [
+            sys.executable,
+            '-c',
+            f'import shardmw.admin.entry_points as c; c.{command}()',
+        ],
         capture_output=True,
         text=True,
         env={**os.environ, **variables},
@@ -86,7 +90,11 @@ def test_help_says_how_to_complete_a_command(command, line):
 
 def test_the_resharder_says_what_it_does():
     ran = subprocess.run(
-        [sys.executable, '-c', 'import shardmw.admin.entry_points as c; c.resharder()']
+        [
+            sys.executable,
+            '-c',
+            'import shardmw.admin.entry_points as c; c.resharder()',
+        ]
         + ['--help'],
         capture_output=True,
         text=True,

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 import pytest
 
-from shardmw.backend.config import ConfigError, check_option_names, parse_options
+from shardmw.backend.config import (
+    ConfigError,
+    check_option_names,
+    parse_options,
+)
 
 
 def refusal_of(**conf: str) -> str:

@@ -25,16 +25,16 @@ from swift.common.utils import (
 from swift.container.backend import ContainerBroker
 from swift.container.server import ContainerController
 
+from shardmw.backend.config import ConfigError
 from shardmw.container_server import filter as container_filter
-from shardmw.swift import pending as waiting
+from shardmw.container_server.filter import ContainerFilter, filter_factory
 from shardmw.core.batch import (
     METHOD,
     Read,
     decode_found,
     encode_reads,
 )
-from shardmw.backend.config import ConfigError
-from shardmw.container_server.filter import ContainerFilter, filter_factory
+from shardmw.swift import pending as waiting
 from shardmw.swift.container_rows import listed_rows
 
 ACCOUNT = '.shards_shardmw_AUTH_t'

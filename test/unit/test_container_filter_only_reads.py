@@ -19,9 +19,9 @@ from swift.container.server import ContainerController
 
 from shardmw.container_server import background_merges
 from shardmw.container_server import filter as container_filter
+from shardmw.container_server.filter import ContainerFilter
 from shardmw.core.batch import TOMBSTONES, Read, encode_reads
 from shardmw.swift.concurrency import sleep
-from shardmw.container_server.filter import ContainerFilter
 from test.unit.test_container_filter import (
     ACCOUNT,
     TEXTS,

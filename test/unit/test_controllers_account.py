@@ -8,9 +8,9 @@ from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.swob import HTTPForbidden
 from swift.proxy.controllers.base import get_cache_key
 
+from shardmw.backend import accounts
 from shardmw.backend.containers import SHARD_COUNT_HEADER
 from shardmw.core.placement import REGISTER, backing_base, versions_container
-from shardmw.backend import accounts
 from test.unit.containers import (
     backing,
     create,

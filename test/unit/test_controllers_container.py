@@ -13,19 +13,23 @@ import pytest
 from swift.common.swob import HTTPForbidden, Request
 from swift.proxy.controllers.base import get_cache_key
 
-from shardmw.swift.concurrency import sleep
 from shardmw.backend.containers import (
     RECORD_HEADER,
     SHARD_COUNT_HEADER,
+)
+from shardmw.core.layout import Layout
+from shardmw.core.placement import (
+    backing_container,
+    shard_of,
+    versions_container,
 )
 from shardmw.proxy import container as container_module
 from shardmw.proxy import layouts as lookup
 from shardmw.proxy.listing.container_order import UNORDERED_HEADER
 from shardmw.proxy.listings_filter import BYPASS_ENV, STAND_IN, Bypass
-from shardmw.core.placement import backing_container, shard_of, versions_container
 from shardmw.proxy.ratelimit import limiter
 from shardmw.proxy.ratelimit.container_rate import RATE_HEADER
-from shardmw.core.layout import Layout
+from shardmw.swift.concurrency import sleep
 from test.unit.clocks import Clock
 from test.unit.containers import (
     CONTAINER,

@@ -16,14 +16,14 @@ from swift.common.swob import HTTPForbidden
 from swift.common.utils import Timestamp
 from swift.proxy.controllers.base import get_cache_key
 
+from shardmw.backend import roots
 from shardmw.backend.containers import (
     LOGICAL_HEADER,
     RECORD_HEADER,
     SHARD_COUNT_HEADER,
 )
-from shardmw.proxy import lifecycle
-from shardmw.backend import roots
 from shardmw.backend.roots import RootState, read_root
+from shardmw.core.layout import Layout, time_of_id
 from shardmw.core.placement import (
     REGISTER,
     backing_container,
@@ -31,8 +31,8 @@ from shardmw.core.placement import (
     shard_of,
     versions_container,
 )
+from shardmw.proxy import lifecycle
 from shardmw.proxy.ratelimit.container_rate import RATE_HEADER, RATE_SYSMETA
-from shardmw.core.layout import Layout, time_of_id
 from test.unit.containers import (
     CONTAINER,
     NEW_ID,

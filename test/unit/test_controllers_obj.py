@@ -13,11 +13,15 @@ from swift.proxy.controllers.base import get_cache_key
 from swift.proxy.controllers.obj import BaseObjectController
 
 from shardmw.backend.containers import RECORD_HEADER, SHARD_COUNT_HEADER
+from shardmw.core.layout import Layout
 from shardmw.core.paths import parse_path
-from shardmw.core.placement import backing_container, shard_of, versions_container
+from shardmw.core.placement import (
+    backing_container,
+    shard_of,
+    versions_container,
+)
 from shardmw.proxy.info_app import InfoApp
 from shardmw.proxy.ratelimit import limiter
-from shardmw.core.layout import Layout
 from test.unit.containers import (
     CONTAINER,
     NEW_ID,

@@ -14,10 +14,10 @@ from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.utils import Timestamp, load_pkg_resource
 from swift.obj.watchers import dark_data as swifts
 
-from shardmw.object_server import dark_data
 from shardmw.backend import rows
 from shardmw.backend.containers import RECORD_HEADER
 from shardmw.core.placement import backing_container
+from shardmw.object_server import dark_data
 from test.unit.containers import (
     OLD_ID,
     create,

@@ -6,8 +6,8 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from shardmw.swift.concurrency import Timeout, sleep, spawn
 from shardmw.backend.containers import SHARD_COUNT_HEADER
+from shardmw.swift.concurrency import Timeout, sleep, spawn
 from test.unit.containers import CONTAINER, create, put_sharded_row
 from test.unit.fakeswift import ACCOUNT, HIDDEN, FakeSwift, filtered
 

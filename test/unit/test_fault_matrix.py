@@ -2,12 +2,12 @@
 """Tests of the cells of the fault matrix, and of the display of results."""
 
 import pytest
-from swift.common.ring import RingData
-
-from shardmw.core.placement import hidden_account
 from shardmw_saio import ClusterOptions
 from shardmw_saio.processes import MARK
 from shardmw_saio.topology import consecutive_ports, ring_devices, servers
+from swift.common.ring import RingData
+
+from shardmw.core.placement import hidden_account
 from test.faults.clients import Job
 from test.faults.edge import Edge, put_fault
 from test.faults.inject import HOW

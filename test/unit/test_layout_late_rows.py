@@ -22,9 +22,14 @@ from shardmw.backend.containers import (
     BackendError,
 )
 from shardmw.backend.requests import Backend
-from shardmw.reshard import late_rows
-from shardmw.reshard import moving
-from shardmw.reshard import passes
+from shardmw.core.layout import PLAIN, Layout, LayoutError, id_of_time
+from shardmw.core.paths import Path
+from shardmw.core.placement import (
+    backing_container,
+    shard_of,
+    versions_container,
+)
+from shardmw.reshard import late_rows, moving, passes
 from shardmw.reshard.late_rows import (
     CREATION_SECONDS,
     NOTHING,
@@ -32,13 +37,6 @@ from shardmw.reshard.late_rows import (
     containers_with_leftovers,
     settle,
 )
-from shardmw.core.paths import Path
-from shardmw.core.placement import (
-    backing_container,
-    shard_of,
-    versions_container,
-)
-from shardmw.core.layout import PLAIN, Layout, LayoutError, id_of_time
 from test.unit.clocks import Clock
 from test.unit.containers import NEW_ID, OLD_ID
 from test.unit.fakeswift import (

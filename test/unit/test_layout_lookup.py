@@ -6,6 +6,9 @@ from swift.proxy.controllers.base import headers_to_container_info
 
 from shardmw.backend.answers import Answer
 from shardmw.backend.containers import RECORD_HEADER, BackendError
+from shardmw.backend.roots import RootState
+from shardmw.core.layout import Layout, LayoutError
+from shardmw.core.paths import Path
 from shardmw.proxy import layouts as lookup
 from shardmw.proxy.layouts import (
     CONFIRMED_SECONDS,
@@ -13,9 +16,6 @@ from shardmw.proxy.layouts import (
     UNCONFIRMED_SECONDS,
     Layouts,
 )
-from shardmw.backend.roots import RootState
-from shardmw.core.paths import Path
-from shardmw.core.layout import Layout, LayoutError
 from test.unit.clocks import Clock
 from test.unit.containers import NEW_ID, OLD_ID
 

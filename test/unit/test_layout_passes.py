@@ -12,13 +12,12 @@ from swift.common.swob import HTTPServiceUnavailable, Request
 from swift.common.utils import Timestamp
 from swift.container.server import ContainerController
 
-from shardmw.container_server import filter as container_filter
-from shardmw.swift import concurrency
 from shardmw.backend.answers import Answer
-from shardmw.core.batch import METHOD
 from shardmw.backend.containers import BackendError
 from shardmw.backend.throttle import MOST_IN_REQUEST
+from shardmw.container_server import filter as container_filter
 from shardmw.container_server.filter import ContainerFilter
+from shardmw.core.batch import METHOD
 from shardmw.reshard import passes
 from shardmw.reshard.passes import (
     CATCH_UP_SECONDS,
@@ -29,6 +28,7 @@ from shardmw.reshard.passes import (
     Pace,
     RowPass,
 )
+from shardmw.swift import concurrency
 from test.unit.clocks import Clock
 
 

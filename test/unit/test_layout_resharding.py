@@ -8,27 +8,26 @@ import pytest
 from swift.common.swob import Request
 from swift.common.utils import Timestamp
 
-from shardmw.swift.concurrency import sleep, spawn
+from shardmw.backend.backing import listed_backing
 from shardmw.backend.containers import BackendError
 from shardmw.backend.requests import Backend
+from shardmw.backend.roots import read_root
 from shardmw.backend.rows import STAY_SECONDS
 from shardmw.backend.throttle import Throttle
-from shardmw.reshard import moving
-from shardmw.reshard import passes
+from shardmw.core.paths import Path
+from shardmw.core.placement import REGISTER, backing_container, shard_of
+from shardmw.proxy.listing import request as listing_request
 from shardmw.reshard import change as resharding
-from shardmw.backend.backing import listed_backing
-from shardmw.reshard.late_rows import settle
-from shardmw.reshard.passes import Pace
-from shardmw.reshard.register import Register
+from shardmw.reshard import moving, passes
 from shardmw.reshard.change import (
     ChangeRefusedError,
     MoveOptions,
     Resharding,
 )
-from shardmw.backend.roots import read_root
-from shardmw.proxy.listing import request as listing_request
-from shardmw.core.paths import Path
-from shardmw.core.placement import REGISTER, backing_container, shard_of
+from shardmw.reshard.late_rows import settle
+from shardmw.reshard.passes import Pace
+from shardmw.reshard.register import Register
+from shardmw.swift.concurrency import sleep, spawn
 from test.unit.fakeswift import (
     ACCOUNT,
     HIDDEN,

@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.utils import Timestamp
 
-from shardmw.backend import nodes
+from shardmw.backend import nodes, roots
 from shardmw.backend.answers import Answer
-from shardmw.swift.concurrency import sleep
 from shardmw.backend.containers import RECORD_HEADER, BackendError
 from shardmw.backend.nodes import (
     DELETE_TIMESTAMP,
@@ -27,11 +26,11 @@ from shardmw.backend.nodes import (
     PUT_TIMESTAMP,
 )
 from shardmw.backend.requests import Backend
-from shardmw.core.evidence import Contents
-from shardmw.backend import roots
 from shardmw.backend.roots import contents_of, read_root, state_of
-from shardmw.core.paths import Path
+from shardmw.core.evidence import Contents
 from shardmw.core.layout import Layout, LayoutError, id_of_time
+from shardmw.core.paths import Path
+from shardmw.swift.concurrency import sleep
 from test.unit.fakeswift import ACCOUNT, FakeSwift, Logger
 
 PATH = Path('v1', ACCOUNT, 'c')

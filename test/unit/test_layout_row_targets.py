@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 import pytest
 
-from shardmw.backend.containers import LogicalContainer
 from shardmw.backend import row_targets
+from shardmw.backend.containers import LogicalContainer
 from shardmw.backend.row_targets import WHOLE_SECONDS, RowTargets
 from shardmw.core.layout import Layout
 from test.unit.clocks import Clock

@@ -14,17 +14,17 @@ from shardmw.backend.containers import (
     LogicalContainer,
 )
 from shardmw.backend.requests import Backend
+from shardmw.backend.sync_settings import direct_sync, root_headers
+from shardmw.core.layout import Layout, id_of_time
+from shardmw.core.paths import Path
+from shardmw.core.placement import backing_container
 from shardmw.reshard import change as resharding
-from shardmw.reshard.moving import RowMover
 from shardmw.reshard.change import (
     WAITING_FOR_SYNC,
     MoveOptions,
     Resharding,
 )
-from shardmw.backend.sync_settings import direct_sync, root_headers
-from shardmw.core.paths import Path
-from shardmw.core.placement import backing_container
-from shardmw.core.layout import Layout, id_of_time
+from shardmw.reshard.moving import RowMover
 from test.unit.containers import CONTAINER, NEW_ID, backing, create, layout_of
 from test.unit.fakeswift import (
     ACCOUNT,

@@ -5,13 +5,13 @@ import pytest
 from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.swob import Request
 
+from shardmw.core.listing_params import ListingParams
 from shardmw.proxy.listing import container_order
 from shardmw.proxy.listing.container_order import (
     UNORDERED_HEADER,
     UNORDERED_NAME,
     UNORDERED_SYSMETA,
 )
-from shardmw.core.listing_params import ListingParams
 
 REMOVE_HEADER = 'X-Remove-Container-Unordered-Listings'
 

@@ -12,11 +12,11 @@ from swift.common.utils import get_logger
 
 from shardmw.backend.containers import LogicalContainer
 from shardmw.backend.requests import Backend
+from shardmw.core.layout import Layout
 from shardmw.core.listing_params import ListingParams
-from shardmw.proxy.listing.request import ListingRequest
 from shardmw.core.listing_rows import to_json
 from shardmw.core.placement import shard_of
-from shardmw.core.layout import Layout
+from shardmw.proxy.listing.request import ListingRequest
 from test.unit.container_databases import (
     ContainerServers,
     Database,

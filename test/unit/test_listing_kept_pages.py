@@ -14,8 +14,12 @@ from swift.common.swob import HTTPForbidden, Request, Response
 from swift.proxy.controllers.base import get_cache_key
 
 from shardmw.backend import short_store
+from shardmw.backend.answers import ContainerStats
 from shardmw.backend.containers import RECORD_HEADER, LogicalContainer
 from shardmw.backend.short_store import ShortStore
+from shardmw.core.layout import Layout
+from shardmw.core.listing_params import NO_SUCCESSOR, ListingParams
+from shardmw.core.listing_rows import rows_of, to_json
 from shardmw.proxy import container as container_module
 from shardmw.proxy.listing import kept_pages as kept_pages_module
 from shardmw.proxy.listing.kept_pages import (
@@ -26,10 +30,6 @@ from shardmw.proxy.listing.kept_pages import (
     Page,
 )
 from shardmw.proxy.listing.max_age import MAX_AGE_HEADER, REQUEST_HEADER
-from shardmw.core.listing_params import NO_SUCCESSOR, ListingParams
-from shardmw.core.listing_rows import rows_of, to_json
-from shardmw.core.layout import Layout
-from shardmw.proxy.sums import ContainerStats
 from test.unit.clocks import Clock
 from test.unit.containers import (
     CONTAINER,

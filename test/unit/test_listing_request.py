@@ -9,17 +9,17 @@ import pytest
 from swift.common.swob import Request
 from swift.common.utils import get_logger
 
-from shardmw.core.batch import Place
-from shardmw.swift.concurrency import Timeout, sleep
 from shardmw.backend.containers import BackendError, LogicalContainer
 from shardmw.backend.requests import Backend
 from shardmw.backend.shard_reads import ShardReads
-from shardmw.proxy.listing import request
+from shardmw.core.batch import Place
+from shardmw.core.layout import MOVING, Layout
 from shardmw.core.listing_params import ListingParams
-from shardmw.proxy.listing.request import ROOT, ListingRequest
 from shardmw.core.listing_rows import to_json
 from shardmw.core.placement import shard_of
-from shardmw.core.layout import MOVING, Layout
+from shardmw.proxy.listing import request
+from shardmw.proxy.listing.request import ROOT, ListingRequest
+from shardmw.swift.concurrency import Timeout, sleep
 from test.unit.container_databases import (
     IN_BODY,
     MAX_REQUEST_LINE,

@@ -7,9 +7,9 @@ from swift.common.middleware.gatekeeper import GatekeeperMiddleware
 from swift.common.swob import Request
 
 from shardmw.backend.config import ConfigError
+from shardmw.core.layout import DEPTH_LIMIT
 from shardmw.proxy.filter import filter_factory
 from shardmw.proxy.ratelimit import limiter
-from shardmw.core.layout import DEPTH_LIMIT
 from test.unit.containers import CONTAINER, create
 from test.unit.fakeswift import ACCOUNT, HIDDEN, filtered
 

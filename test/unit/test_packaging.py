@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 from swift.common.wsgi import loadapp
 
-from shardmw.proxy import listings_filter as listing_bypass
-from shardmw.proxy import filter as middleware
 from shardmw.backend.config import OPTION_NAMES, OPTION_PREFIXES, parse_options
 from shardmw.container_server.filter import ContainerFilter
-from shardmw.proxy.pipeline import read_pipeline
 from shardmw.core.placement import object_key, shard_key, shard_of
+from shardmw.proxy import filter as middleware
+from shardmw.proxy import listings_filter as listing_bypass
+from shardmw.proxy.pipeline import read_pipeline
 
 PROJECT = Path(__file__).parents[2]
 ETC = PROJECT / 'etc'
@@ -147,7 +147,9 @@ def test_the_unit_starts_the_daemon_with_the_configuration_of_its_sample():
     command, conf = service['ExecStart'].split()
     assert Path(command).is_absolute()
     scripts = entry_points(group='console_scripts', name=Path(command).name)
-    assert {each.value for each in scripts} == {'shardmw.admin.entry_points:resharder'}
+    assert {each.value for each in scripts} == {
+        'shardmw.admin.entry_points:resharder'
+    }
     assert f'as {conf}.' in (ETC / f'{Path(conf).name}-sample').read_text()
     assert service['User'] == 'swift'
 

@@ -4,8 +4,12 @@ from pathlib import Path
 import pytest
 from swift.common.wsgi import ConfigString, loadcontext, loadwsgi
 
+from shardmw.backend.config import (
+    ConfigError,
+    check_option_names,
+    parse_options,
+)
 from shardmw.proxy import listings_filter as listing_bypass
-from shardmw.backend.config import ConfigError, check_option_names, parse_options
 from shardmw.proxy.pipeline import (
     ADDED_BY_SWIFT,
     LISTINGS,

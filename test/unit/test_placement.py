@@ -12,8 +12,8 @@ from swift.common.constraints import (
 )
 
 from shardmw.core import placement
-from shardmw.core.placement import BackingName, NameRange
 from shardmw.core.layout import DEPTH_LIMIT, SHARD_COUNT_LIMIT
+from shardmw.core.placement import BackingName, NameRange
 
 PAGE = Path(__file__).parents[2] / 'doc' / 'design.md'
 

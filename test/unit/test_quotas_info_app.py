@@ -14,13 +14,13 @@ from swift.proxy.controllers.base import (
     get_container_info,
 )
 
-from shardmw.swift.concurrency import sleep, spawn
 from shardmw.backend.containers import RECORD_HEADER, SHARD_COUNT_HEADER
-from shardmw.proxy.filter import ShardMiddleware
+from shardmw.core.layout import Layout
 from shardmw.core.placement import versions_container
 from shardmw.proxy import info_app
+from shardmw.proxy.filter import ShardMiddleware
 from shardmw.proxy.info_app import InfoApp
-from shardmw.core.layout import Layout
+from shardmw.swift.concurrency import sleep, spawn
 from test.unit.containers import (
     CONTAINER,
     NEW_ID,

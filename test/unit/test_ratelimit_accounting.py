@@ -19,13 +19,15 @@ from swift.proxy.controllers.base import (
     headers_to_container_info,
 )
 
+from shardmw.backend.answers import ContainerStats
+from shardmw.backend.config import parse_options
 from shardmw.backend.containers import (
     RECORD_HEADER,
     LogicalContainer,
     described_by,
 )
 from shardmw.backend.requests import Backend
-from shardmw.backend.config import parse_options
+from shardmw.core.layout import Layout
 from shardmw.core.paths import parse_path
 from shardmw.core.placement import (
     backing_container,
@@ -37,8 +39,6 @@ from shardmw.proxy.ratelimit import limiter
 from shardmw.proxy.ratelimit.accounting import Accounting
 from shardmw.proxy.ratelimit.container_rate import RATE_SYSMETA
 from shardmw.proxy.ratelimit.limiter import RateLimiter, listing_key, write_key
-from shardmw.core.layout import Layout
-from shardmw.proxy.sums import ContainerStats
 
 ACCOUNT = 'AUTH_test'
 LAYOUT = Layout('65a1b2c3d4e5f', 4)

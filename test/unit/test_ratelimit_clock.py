@@ -2,8 +2,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmw.proxy.ratelimit.clock import OFFSET_SECONDS, SYNC_SECONDS, SharedClock
 from shardmw.core.gcra import MICROSECONDS as SECOND
+from shardmw.proxy.ratelimit.clock import (
+    OFFSET_SECONDS,
+    SYNC_SECONDS,
+    SharedClock,
+)
 
 #: The longest time between two reads of the shared time.
 LONGEST_SYNC = 1.5 * SYNC_SECONDS * SECOND

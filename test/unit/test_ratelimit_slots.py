@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmw.swift.concurrency import sleep, spawn
 from shardmw.backend.metrics import ALONE, FALLBACK, Metric
-from shardmw.proxy.ratelimit import slots
-from shardmw.proxy.ratelimit.clock import CLOCK_KEY, SharedClock
 from shardmw.core.gcra import LEASE_DURATION, Counter, Limit, reservation
 from shardmw.core.gcra import MICROSECONDS as SECOND
+from shardmw.proxy.ratelimit import slots
+from shardmw.proxy.ratelimit.clock import CLOCK_KEY, SharedClock
 from shardmw.proxy.ratelimit.slots import SlotAllocator
 from shardmw.proxy.ratelimit.worker_state import MaxWaitExceededError
+from shardmw.swift.concurrency import sleep, spawn
 
 START = 60_000_000 * SECOND
 KEY = 'shardmw/ratelimit/.shards_shardmw_AUTH_test/logs.65a1b2c3d4e5f.0'

@@ -11,17 +11,17 @@ from types import SimpleNamespace
 import pytest
 from swift.common.exceptions import ChunkReadTimeout
 
-from shardmw.reshard import daemon as resharder
-from shardmw.reshard.cluster import SwiftCluster
-from shardmw.backend.containers import RECORD_HEADER, BackendError
 from shardmw.backend.config import ConfigError
-from shardmw.reshard.late_rows import NOTHING, Settled
-from shardmw.reshard.register import Register
-from shardmw.reshard.change import MoveOptions, Progress
+from shardmw.backend.containers import RECORD_HEADER, BackendError
+from shardmw.core.layout import Layout, LayoutError
 from shardmw.core.paths import Path as SwiftPath
 from shardmw.core.placement import REGISTER, backing_container
-from shardmw.core.layout import Layout, LayoutError
+from shardmw.reshard import daemon as resharder
+from shardmw.reshard.change import MoveOptions, Progress
+from shardmw.reshard.cluster import SwiftCluster
 from shardmw.reshard.daemon import LOOK_AT_ALL_SECONDS, SECTION, Resharder
+from shardmw.reshard.late_rows import NOTHING, Settled
+from shardmw.reshard.register import Register
 from test.unit.clocks import Clock
 from test.unit.containers import NEW_ID, OLD_ID
 from test.unit.fakeswift import ACCOUNT, HIDDEN, FakeSwift, Logger

@@ -4,8 +4,6 @@ import signal
 
 import pytest
 from click.testing import CliRunner
-
-from shardmw.backend.config import OPTION_PREFIXES
 from shardmw_saio import (
     Cluster,
     cli,
@@ -20,6 +18,8 @@ from shardmw_saio.errors import SaioError
 from shardmw_saio.options import ClusterOptions, check_same_structure
 from shardmw_saio.ports import PortReservations
 from shardmw_saio.rings import write_rings
+
+from shardmw.backend.config import OPTION_PREFIXES
 
 SHARDMW = 'filter:shardmw'
 

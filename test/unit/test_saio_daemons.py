@@ -6,7 +6,6 @@ import socket
 import threading
 
 import pytest
-
 from shardmw_saio import daemons
 from shardmw_saio.probes import answers
 from shardmw_saio.topology import Server

@@ -5,12 +5,11 @@ import pytest
 from swift.common.memcached import MemcacheConnectionError
 
 from shardmw.backend import write_marks
-from shardmw.backend.answers import Answer
+from shardmw.backend.answers import Answer, ContainerStats
 from shardmw.backend.containers import LogicalContainer
 from shardmw.backend.write_marks import WriteMarks
 from shardmw.core.layout import Layout
 from shardmw.proxy.head_cache import HeadCache
-from shardmw.proxy.sums import ContainerStats
 from test.unit.clocks import Clock
 
 SECONDS = 5

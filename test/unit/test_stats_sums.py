@@ -5,16 +5,11 @@ import time
 import pytest
 from swift.common.header_key_dict import HeaderKeyDict
 
-from shardmw.backend.answers import Answer
-from shardmw.swift.concurrency import sleep, spawn
+from shardmw.backend.answers import Answer, ContainerStats
 from shardmw.backend.containers import BackendError, LogicalContainer
 from shardmw.core.layout import Layout
-from shardmw.proxy.sums import (
-    CACHE_KEY,
-    ContainerStats,
-    SummedStats,
-    estimated_total,
-)
+from shardmw.proxy.sums import CACHE_KEY, SummedStats, estimated_total
+from shardmw.swift.concurrency import sleep, spawn
 
 LAYOUT = Layout('65a1b2c3d4e5f', 2)
 LATER = Layout('65a1b2c3d4e60', 2)

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from shardmw_saio import Cluster
+
 from shardmw_bench.errors import BenchError
 from shardmw_bench.targets import native
 from shardmw_bench.targets.usage import (
@@ -22,7 +24,6 @@ from shardmw_bench.targets.usage import (
     processes_of,
     processor_seconds,
 )
-from shardmw_saio import Cluster
 
 STARTING = 'starting'  #: until the first report
 MOVING, SETTLING = 'moving', 'settling'

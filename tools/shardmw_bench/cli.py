@@ -8,9 +8,9 @@ from typing import NoReturn
 
 import click
 
+from shardmw.admin.entry_points import completion_help
 from shardmw_bench import signals
 from shardmw_bench.errors import Interrupted, failure_text
-from shardmw.admin.entry_points import completion_help
 
 # Shells add this to the number of the signal that ended a command.
 _ENDED_BY_SIGNAL = 128

@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from shardmw_saio import Cluster
+from shardmw_saio.rings import PART_POWER
 from swift.common import utils
 from swift.container.backend import DATADIR, SHARDED, ContainerBroker
 
 from shardmw.backend.containers import RECORD_HEADER
+from shardmw.core.layout import parse_record
+from shardmw.core.placement import backing_container, hidden_account
 from shardmw_bench.errors import BenchError
 from shardmw_bench.kinds import Kind
-from shardmw.core.placement import backing_container, hidden_account
-from shardmw.core.layout import parse_record
-from shardmw_saio import Cluster
-from shardmw_saio.rings import PART_POWER
 
 
 class Part(NamedTuple):

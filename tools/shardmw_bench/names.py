@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count
 
+from shardmw.core.placement import shard_of
 from shardmw_bench.errors import BenchError
 from shardmw_bench.units import GOLDEN_SHARE
-from shardmw.core.placement import shard_of
 
 #: Different names, in ascending order as Swift compares them.
 Names = Sequence[str]

@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any
 
 import click
-
-from shardmw_bench import units
 from shardmw_saio import SaioError
 from shardmw_saio.options import parse_setting
+
+from shardmw_bench import units
 
 DEFAULT_OUTPUT = Path('.bench')
 

@@ -16,7 +16,12 @@ from typing import NamedTuple
 
 import click
 
-from shardmw.reshard.advice import ROWS_PER_SHARD, power_of_two, shards_for_rows
+from shardmw.core.listing_page import first_share
+from shardmw.reshard.advice import (
+    ROWS_PER_SHARD,
+    power_of_two,
+    shards_for_rows,
+)
 from shardmw_bench import templates
 from shardmw_bench.options import (
     COUNT,
@@ -30,7 +35,6 @@ from shardmw_bench.options import (
 )
 from shardmw_bench.screen import Screen
 from shardmw_bench.tables import figure, number
-from shardmw.core.listing_page import first_share
 
 MICROSECONDS = 1_000_000
 PAGES = (10_000, 1_000, 100)

@@ -20,17 +20,17 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from shardmw_saio import Cluster
 from swift.common.db import PENDING_CAP, PICKLE_PROTOCOL
 from swift.common.utils import Timestamp
 from swift.container.backend import ContainerBroker
 
+from shardmw.core.placement import shard_of
 from shardmw_bench import signals
 from shardmw_bench.databases import Part, databases, parts
 from shardmw_bench.errors import BenchError
 from shardmw_bench.kinds import Kind
 from shardmw_bench.names import Names
-from shardmw.core.placement import shard_of
-from shardmw_saio import Cluster
 
 # The unit of Swift's timestamps.
 _TICK_SECONDS = 1e-5

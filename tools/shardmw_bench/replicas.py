@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from shardmw_saio import Cluster
+
 from shardmw_bench.databases import Content, content, databases, parts
 from shardmw_bench.errors import BenchError
 from shardmw_bench.kinds import Kind
-from shardmw_saio import Cluster
 
 REPLICATOR = 'container-replicator'
 

@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 
+from shardmw_saio import Cluster, ClusterOptions
+
 from shardmw_bench import signals
 from shardmw_bench.errors import BenchError
 from shardmw_bench.kinds import Kind
@@ -25,7 +27,6 @@ from shardmw_bench.results.summary import errors_text
 from shardmw_bench.targets import native
 from shardmw_bench.targets.account import Account, Auth
 from shardmw_bench.units import SizeMix
-from shardmw_saio import Cluster, ClusterOptions
 
 #: Runs a load to its end: ``run(load, label)``, and may show its progress.
 Runner = Callable[[Load, str], Outcome]

@@ -16,6 +16,9 @@ import click
 import requests
 from botocore.exceptions import BotoCoreError
 from botocore.exceptions import ClientError as S3ClientError
+from shardmw_saio import Cluster, ClusterOptions, SaioError
+from shardmw_saio.signals import raise_at_signals
+from shardmw_saio.topology import HOST
 from swiftclient import ClientException
 
 from shardmw_demo.archive import Build, builds
@@ -27,9 +30,6 @@ from shardmw_demo.steps import (
     DemoError,
     Stage,
 )
-from shardmw_saio import Cluster, ClusterOptions, SaioError
-from shardmw_saio.signals import raise_at_signals
-from shardmw_saio.topology import HOST
 
 _FAILURES = (
     BotoCoreError,

@@ -9,7 +9,11 @@ from pathlib import Path
 
 from swift.container.backend import ContainerBroker
 
-from shardmw.core.placement import backing_base, is_hidden_account, parse_backing
+from shardmw.core.placement import (
+    backing_base,
+    is_hidden_account,
+    parse_backing,
+)
 
 
 def objects_by_shard(devices: Path, container: str) -> dict[int, int]:

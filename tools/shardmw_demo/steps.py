@@ -11,9 +11,11 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 import requests
+from shardmw_saio import Cluster
 from swiftclient import Connection
 
 from shardmw.backend.containers import SHARD_COUNT_HEADER
+from shardmw.core.placement import shard_of
 from shardmw_demo.archive import Build
 from shardmw_demo.clients import (
     TIMEOUT_SECONDS,
@@ -24,8 +26,6 @@ from shardmw_demo.clients import (
 )
 from shardmw_demo.screen import Screen
 from shardmw_demo.spread import objects_by_shard
-from shardmw.core.placement import shard_of
-from shardmw_saio import Cluster
 
 SHARDED = 'logs'
 PLAIN = 'plain'

@@ -310,7 +310,11 @@ def _own_settings(options: ClusterOptions, section: str) -> Section:
 
 def _check_own_settings(own: Section, of_listings: Section) -> None:
     # Imported here, as it takes a third of a second.
-    from shardmw.backend.config import ConfigError, check_option_names, parse_options
+    from shardmw.backend.config import (
+        ConfigError,
+        check_option_names,
+        parse_options,
+    )
 
     try:
         check_option_names(own)

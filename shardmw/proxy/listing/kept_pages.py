@@ -25,12 +25,12 @@ from typing import NamedTuple
 import orjson
 from swift.common.constraints import CONTAINER_LISTING_LIMIT
 
+from shardmw.backend.answers import ContainerStats
 from shardmw.backend.containers import LogicalContainer
 from shardmw.backend.short_store import ShortStore
-from shardmw.proxy.listing.container_order import S3_SOURCE
 from shardmw.core.listing_params import ListingParams
 from shardmw.core.listing_rows import Rows, to_json
-from shardmw.proxy.sums import ContainerStats
+from shardmw.proxy.listing.container_order import S3_SOURCE
 
 #: The keys of pages, and of the number of pages to read together.
 PAGE_KEY = 'shardmw/page'

@@ -31,19 +31,19 @@ from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.swob import Request
 
 from shardmw.backend.answers import Answer, require_success
-from shardmw.core.batch import Place
-from shardmw.swift.concurrency import spawn
 from shardmw.backend.containers import BackendError, LogicalContainer
 from shardmw.backend.requests import HOST, Backend, newest_header
 from shardmw.backend.rows import STAY_SECONDS
 from shardmw.backend.shard_reads import MOST_ROWS, ShardReads
+from shardmw.core.batch import Place
 from shardmw.core.brief_query import brief_query, rows_of_listing
+from shardmw.core.layout import SHARD_COUNT_LIMIT
 from shardmw.core.listing_page import Ask, Page
 from shardmw.core.listing_params import ListingParams
 from shardmw.core.listing_rows import Rows, parse_rows
-from shardmw.core.unordered_page import Strays, UnorderedPage
 from shardmw.core.placement import NameRange, backing_container
-from shardmw.core.layout import SHARD_COUNT_LIMIT
+from shardmw.core.unordered_page import Strays, UnorderedPage
+from shardmw.swift.concurrency import spawn
 
 #: The root among the sources of a listing. Shards have their indices.
 ROOT = -1

@@ -48,13 +48,13 @@ from swift.common.request_helpers import split_reserved_name
 from swift.common.swob import HTTPServiceUnavailable, Request, Response
 
 from shardmw.backend.containers import LogicalContainer, described_by
-from shardmw.swift.infocache import RequestState
 from shardmw.backend.requests import Backend
 from shardmw.core.paths import Path
 from shardmw.core.placement import is_reserved, versions_owner
 from shardmw.proxy.ratelimit.container_rate import rate_of
 from shardmw.proxy.ratelimit.limiter import RateLimiter, listing_key, write_key
 from shardmw.proxy.sums import SummedStats
+from shardmw.swift.infocache import RequestState
 
 LIMITED_METHODS = ('PUT', 'POST', 'DELETE')
 

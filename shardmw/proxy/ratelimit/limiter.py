@@ -12,11 +12,7 @@ from collections.abc import Callable
 from swift.common.middleware.ratelimit import RateLimitMiddleware
 from swift.common.swob import Request, Response, wsgi_quote
 
-from shardmw.swift.concurrency import sleep
-from shardmw.swift.memcached import SharedCache
-from shardmw.backend.requests import Backend
 from shardmw.backend.config import RateLimits
-from shardmw.core.bounded import LRU, is_short
 from shardmw.backend.metrics import (
     DELAYED,
     DELAYED_OF_CONTAINER,
@@ -25,10 +21,14 @@ from shardmw.backend.metrics import (
     REFUSED_OF_CONTAINER,
     WRITE_KIND,
 )
-from shardmw.core.paths import Path
+from shardmw.backend.requests import Backend
+from shardmw.core.bounded import LRU, is_short
 from shardmw.core.gcra import MICROSECONDS, Limit
+from shardmw.core.paths import Path
 from shardmw.proxy.ratelimit.slots import SlotAllocator
 from shardmw.proxy.ratelimit.worker_state import MaxWaitExceededError
+from shardmw.swift.concurrency import sleep
+from shardmw.swift.memcached import SharedCache
 
 WRITES_KEY = 'shardmw/ratelimit/{account}/{container}'
 LISTINGS_KEY = 'shardmw/ratelimit_listing/{account}/{container}'

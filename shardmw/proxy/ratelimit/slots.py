@@ -13,9 +13,6 @@ worker reserves there what it admitted meanwhile.
 import math
 import time
 
-from shardmw.swift.concurrency import Event, sleep, spawn
-from shardmw.swift.memcached import SharedCache
-from shardmw.core.bounded import LRU
 from shardmw.backend.metrics import (
     ALONE,
     BOOKINGS,
@@ -24,7 +21,7 @@ from shardmw.backend.metrics import (
     SILENT,
     Metrics,
 )
-from shardmw.proxy.ratelimit.clock import SharedClock
+from shardmw.core.bounded import LRU
 from shardmw.core.gcra import (
     Counter,
     Limit,
@@ -32,7 +29,13 @@ from shardmw.core.gcra import (
     reset,
     reset_needed,
 )
-from shardmw.proxy.ratelimit.worker_state import MaxWaitExceededError, WorkerState
+from shardmw.proxy.ratelimit.clock import SharedClock
+from shardmw.proxy.ratelimit.worker_state import (
+    MaxWaitExceededError,
+    WorkerState,
+)
+from shardmw.swift.concurrency import Event, sleep, spawn
+from shardmw.swift.memcached import SharedCache
 
 #: How long memcached keeps a counter. It then starts again, even if it is in
 #: use.

@@ -5,8 +5,8 @@ A daemon visits all containers, and the other tests leave thousands behind.
 """
 
 import pytest
-
 from shardmw_saio import Cluster, ClusterOptions
+
 from test.functional.conftest import account_maker, logins
 from test.functional.unfiltered import unfiltered_url
 

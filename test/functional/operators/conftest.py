@@ -6,8 +6,8 @@ have short cache times, so that changes are quick.
 """
 
 import pytest
-
 from shardmw_saio import Cluster, ClusterOptions
+
 from test.functional.conftest import account_maker, logins, new_owner
 from test.functional.operating import SETTINGS, admin_of, resharder_of
 from test.functional.unfiltered import unfiltered_url

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 
 import pytest
-
 from shardmw_bench.targets.native import shard_natively
+
 from shardmw.core.placement import hidden_account
 from test.functional.backing import forget_rows, put_rows
 from test.functional.client import Client

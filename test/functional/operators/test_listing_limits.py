@@ -8,9 +8,9 @@ below what a request would ask for otherwise.
 import json
 
 import pytest
+from shardmw_saio import Cluster, ClusterOptions
 
 from shardmw.core.placement import hidden_account
-from shardmw_saio import Cluster, ClusterOptions
 from test.functional.backing import put_rows
 from test.functional.conftest import account_maker, logins
 from test.functional.operating import (

@@ -13,8 +13,8 @@ import functools
 from collections.abc import Callable
 
 import pytest
-
 from shardmw_saio import Cluster, ClusterOptions
+
 from test.functional.backing import Backing
 from test.functional.client import Client
 from test.functional.conftest import account_maker, logins, new_owner

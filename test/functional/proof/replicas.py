@@ -12,12 +12,12 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from shardmw_saio import Cluster
 from swift.container.backend import ContainerBroker
 
 from shardmw.backend.sync_settings import LOGICAL_HEADER
-from shardmw.core.placement import backing_container, hidden_account
 from shardmw.core.layout import Layout, id_of_time
-from shardmw_saio import Cluster
+from shardmw.core.placement import backing_container, hidden_account
 from test.functional.backing import Backing, databases, write_record
 from test.functional.client import Client
 from test.functional.conftest import make_plain, make_sharded

@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from shardmw_saio import Cluster
 from swift.container.backend import ContainerBroker
 
+from shardmw.core.layout import Layout, id_of_time, parse_record
 from shardmw.core.placement import (
     backing_container,
     hidden_account,
     shard_of,
     versions_container,
 )
-from shardmw.core.layout import Layout, id_of_time, parse_record
-from shardmw_saio import Cluster
 from test.functional.backing import (
     RECORD_HEADER,
     Backing,

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from shardmw_saio import Cluster
+
 from test.functional import conftest
 from test.functional.backing import name_in_shard
 from test.functional.client import Answer, Client

@@ -6,8 +6,8 @@ the create of a container with many shards, the wait would be too long.
 """
 
 import pytest
-
 from shardmw_saio import Cluster, ClusterOptions
+
 from test.functional.client import Client
 from test.functional.conftest import RESELLER_ADMIN, make_sharded, unique
 from test.functional.ratelimit.limits import login

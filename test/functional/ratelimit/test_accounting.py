@@ -9,9 +9,9 @@ used up, the next write is refused.
 
 import pytest
 from botocore.exceptions import ClientError
+from shardmw_saio import Cluster, ClusterOptions
 
 from shardmw.core.placement import shard_of
-from shardmw_saio import Cluster, ClusterOptions
 from test.functional.archives import archive_of
 from test.functional.client import Answer, Client
 from test.functional.ratelimit.limits import (

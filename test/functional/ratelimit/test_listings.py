@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 from botocore.exceptions import ClientError
+from shardmw_saio import Cluster, ClusterOptions
 
 from shardmw.core.placement import shard_of
-from shardmw_saio import Cluster, ClusterOptions
 from test.functional.alike import masked
 from test.functional.conftest import STRANGER, make_plain, unique
 from test.functional.ratelimit.limits import (

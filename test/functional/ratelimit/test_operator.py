@@ -9,11 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from shardmw_saio import Cluster, ClusterOptions
 from swift.account.backend import AccountBroker
 from swift.common.utils import Timestamp
 from swift.proxy.controllers.base import get_cache_key
 
-from shardmw_saio import Cluster, ClusterOptions
 from test.functional.alike import masked
 from test.functional.backing import memcached_of
 from test.functional.client import Client

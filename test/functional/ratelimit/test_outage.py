@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-
 from shardmw_saio import Cluster, ClusterOptions
+
 from test.functional.client import Client
 from test.functional.conftest import make_plain
 from test.functional.memcached import flush

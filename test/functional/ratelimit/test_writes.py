@@ -15,9 +15,9 @@ import pytest
 from botocore.client import BaseClient
 from botocore.config import Config
 from botocore.exceptions import ClientError
+from shardmw_saio import Cluster, ClusterOptions
 
 from shardmw.core.placement import shard_of
-from shardmw_saio import Cluster, ClusterOptions
 from test.functional.alike import masked
 from test.functional.client import Client
 from test.functional.conftest import (

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
+from shardmw_saio import Cluster, ClusterOptions
 
 from shardmw_bench import templates
 from shardmw_bench.errors import Interrupted
@@ -21,7 +22,6 @@ from shardmw_bench.screen import Screen
 from shardmw_bench.site import Site, embedded_site
 from shardmw_bench.targets.usage import read_processor, seconds_between
 from shardmw_bench.templates import conditions_text
-from shardmw_saio import Cluster, ClusterOptions
 
 T = TypeVar('T')
 

@@ -11,6 +11,10 @@ from itertools import pairwise, product
 from pathlib import Path
 from typing import NamedTuple
 
+from shardmw_saio.logs import read_from, size
+from shardmw_saio.topology import MEMCACHED
+
+from shardmw.core.placement import shard_of
 from shardmw_bench.load.outcome import Outcome, errors_of
 from shardmw_bench.load.sources import Load, Uploads
 from shardmw_bench.load.stage import Ledger, Stage, rotated
@@ -29,9 +33,6 @@ from shardmw_bench.scenarios.rounds import grouped
 from shardmw_bench.site import Site
 from shardmw_bench.tables import figure, plain
 from shardmw_bench.targets.usage import operations
-from shardmw.core.placement import shard_of
-from shardmw_saio.logs import read_from, size
-from shardmw_saio.topology import MEMCACHED
 
 WINDOWS_SECONDS = (1, 10)
 

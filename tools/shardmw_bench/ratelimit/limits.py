@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import click
+from shardmw_saio import ClusterOptions
 
 from shardmw_bench import options as types
 from shardmw_bench.kinds import PLAIN, Kind, sharded
@@ -23,7 +24,6 @@ from shardmw_bench.options import option
 from shardmw_bench.scenarios import base
 from shardmw_bench.site import Site
 from shardmw_bench.tables import plain
-from shardmw_saio import ClusterOptions
 
 SHARDMW = 'shardmw'
 #: Swift's own filter.

@@ -11,11 +11,11 @@ from importlib import metadata
 from pathlib import Path
 
 import psutil
+from shardmw_saio.commands import memcached_path
+from shardmw_saio.errors import SaioError
 
 import shardmw
 from shardmw_bench import templates
-from shardmw_saio.commands import memcached_path
-from shardmw_saio.errors import SaioError
 
 # A machine whose other processes use a larger share of the cores is busy.
 _BUSY_SHARE = 0.25

@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from shardmw_saio import ClusterOptions
+
 from shardmw_bench import options as types
 from shardmw_bench import templates
 from shardmw_bench.kinds import PLAIN, Kind, sharded
 from shardmw_bench.options import Parameters, check_shards, option
 from shardmw_bench.plots.plot import Plot
 from shardmw_bench.tables import Table
-from shardmw_saio import ClusterOptions
 
 Figures = Mapping[str, object]
 Keep = Callable[[Figures], None]

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import NamedTuple
 
+from shardmw_saio.topology import MEMCACHED, Server
+
 from shardmw_bench.kinds import PLAIN, Kind
 from shardmw_bench.load.stage import Stage, rotated
 from shardmw_bench.options import COUNT, option
@@ -14,7 +16,6 @@ from shardmw_bench.ratelimit.limits import token_settings
 from shardmw_bench.results.comparing import Row
 from shardmw_bench.scenarios import base, rounds
 from shardmw_bench.targets.usage import operations
-from shardmw_saio.topology import MEMCACHED, Server
 
 WRITES = ('PUT', 'DELETE')
 LISTING = 'listing'

@@ -6,6 +6,8 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from shardmw_saio import ClusterOptions
+
 from shardmw_bench.kinds import Kind
 from shardmw_bench.load.stage import Stage, rotated
 from shardmw_bench.names import FlatNames
@@ -14,7 +16,6 @@ from shardmw_bench.replicas import REPLICATOR, contents, converge, empty_device
 from shardmw_bench.scenarios import base, rounds
 from shardmw_bench.site import Site
 from shardmw_bench.tables import figure, number
-from shardmw_saio import ClusterOptions
 
 _REPLICAS = 3
 _EMPTIED_NODE = 3

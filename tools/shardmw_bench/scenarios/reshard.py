@@ -10,6 +10,7 @@ from itertools import pairwise, product
 from typing import NamedTuple
 
 import click
+from shardmw_saio import ClusterOptions
 
 from shardmw_bench import options as types
 from shardmw_bench.changing import (
@@ -34,7 +35,6 @@ from shardmw_bench.scenarios.rounds import grouped, plot_if_any
 from shardmw_bench.site import Site
 from shardmw_bench.tables import figure, number, plain
 from shardmw_bench.units import parse_mix
-from shardmw_saio import ClusterOptions
 
 #: The cases: no clients; clients; clients, and rows move at a bounded rate.
 IDLE, CLIENTS, BOUNDED = CASES = ('idle', 'clients', 'bounded')

@@ -12,13 +12,13 @@ from urllib.parse import quote, urlsplit
 
 import swiftclient
 from requests.exceptions import InvalidHeader, RequestException
+from shardmw_saio import Cluster
 from swift.common.utils import last_modified_date_to_timestamp
 from swiftclient.exceptions import ClientException
 
 from shardmw_bench.errors import BenchError
 from shardmw_bench.kinds import PLAIN, Kind
 from shardmw_bench.load.connection import check_url, tls_problem
-from shardmw_saio import Cluster
 
 _SHARD_COUNT_HEADER = 'X-Container-Shard-Count'
 _SHARD_DEPTH_HEADER = 'X-Container-Shard-Depth'

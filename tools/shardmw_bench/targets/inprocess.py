@@ -20,14 +20,14 @@ from swift.common.utils import get_logger
 from swift.proxy.controllers import base as swift
 
 from shardmw.backend.containers import RECORD_HEADER
+from shardmw.core.layout import Layout
+from shardmw.core.placement import parse_backing
+from shardmw.proxy.filter import filter_factory
 from shardmw.swift.infocache import INFOCACHE_ENV
 from shardmw_bench.errors import BenchError
 from shardmw_bench.kinds import Kind
 from shardmw_bench.names import FlatNames
 from shardmw_bench.targets.shares import names_by_shard
-from shardmw.proxy.filter import filter_factory
-from shardmw.core.placement import parse_backing
-from shardmw.core.layout import Layout
 
 App = Callable[[dict, Callable], Sequence[bytes]]
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from shardmw_saio import Cluster
 from swift.common.utils import ShardRange, Timestamp
 from swift.container.backend import ContainerBroker
 from swift.container.sharder import make_shard_ranges
@@ -13,7 +14,6 @@ from swift.container.sharder import make_shard_ranges
 from shardmw_bench.databases import databases, is_split
 from shardmw_bench.errors import BenchError
 from shardmw_bench.names import Names
-from shardmw_saio import Cluster
 
 SHARDER = 'container-sharder'
 REPLICATOR = 'container-replicator'

@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 import psutil
-
-from shardmw_bench.errors import BenchError
 from shardmw_saio import Cluster, processes
 from shardmw_saio.topology import Server
+
+from shardmw_bench.errors import BenchError
 
 PROXY = 'proxy'
 CONTAINER = 'container'

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import click
+from shardmw_saio import ClusterOptions
 
 from shardmw_bench import options as types
 from shardmw_bench.errors import BenchError, Interrupted
@@ -13,7 +14,6 @@ from shardmw_bench.load.stage import Stage
 from shardmw_bench.options import Parameters, option
 from shardmw_bench.site import DEFAULT_PREFIX, Site, remote_site
 from shardmw_bench.targets.account import Auth
-from shardmw_saio import ClusterOptions
 
 # Options of Keystone, as python-swiftclient has them.
 _KEYSTONE = (

@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import click
+from shardmw_saio import ClusterOptions
 
+from shardmw.core.layout import DEPTH_LIMIT
 from shardmw_bench import options
 from shardmw_bench.errors import BenchError
 from shardmw_bench.kinds import PLAIN, Kind, native, sharded
@@ -24,8 +26,6 @@ from shardmw_bench.site import Site
 from shardmw_bench.tables import Table, plain
 from shardmw_bench.units import GOLDEN_SHARE, parse_mix, parse_size_mix
 from shardmw_bench.workloads import report
-from shardmw.core.layout import DEPTH_LIMIT
-from shardmw_saio import ClusterOptions
 
 #: The filter's option for all containers.
 LIMIT_OPTION = 'shardmw.container_ratelimit_0'
