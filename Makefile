@@ -13,7 +13,10 @@
 
 VENV = .venv
 INSTALLED = $(VENV)/.installed
-EXTRAS = test,tools,lint,conformance
+
+# Building a package needs pip alone.
+BUILD = .venv-build
+EXTRAS = test,lint,conformance
 
 # The tests of one file run in one process, with a cluster of its own.
 # Unit tests run Swift's proxy with the sockets of green threads, so they have
@@ -51,7 +54,7 @@ help:
 	@echo 'make demo   archive the logs of a CI in a sharded container'
 	@echo 'make test   check the style, run the unit and functional tests'
 	@echo 'make lint   check the style'
-	@echo 'make wheel  build a package in dist'
+	@echo 'make wheel  build the package for operators in dist; make wheels both'
 	@echo 'make clean  remove what the others made'
 	@echo 'make faults  look for wrong histories while layouts change and servers fail'
 	@echo "make conformance  run Swift's own tests on sharded containers; an hour or two"
@@ -81,14 +84,22 @@ faults: $(INSTALLED) memcached
 lint: $(INSTALLED)
 	ruff check
 	ruff format --check
+	lint-imports
 
-.PHONY: wheel
-wheel: $(INSTALLED)
-	python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+.PHONY: wheel wheels
+wheel: WHEELS = .
+wheels: WHEELS = . ./tools
+wheel wheels: $(BUILD)
+	@$(BUILD)/bin/python -m pip wheel --quiet --disable-pip-version-check \
+	    --no-deps --wheel-dir dist $(WHEELS)
+	@ls dist
+
+$(BUILD):
+	@tools/make-venv $(BUILD) $(PYTHON)
 
 .PHONY: clean
 clean:
-	rm -rf $(VENV) build dist *.egg-info
+	rm -rf $(VENV) $(BUILD) build dist *.egg-info tools/build tools/*.egg-info
 	rm -rf .conformance .hypothesis .pytest_cache .ruff_cache
 	find shardmw test tools -name __pycache__ -prune -exec rm -rf {} +
 
@@ -96,7 +107,7 @@ clean:
 memcached:
 	@command -v memcached >/dev/null || tools/install-package memcached
 
-$(INSTALLED): setup.cfg tools/make-venv
+$(INSTALLED): setup.cfg tools/setup.cfg tools/make-venv
 	@tools/make-venv $(VENV) $(PYTHON)
-	@tools/install-into $(VENV) '.[$(EXTRAS)]'
+	@tools/install-into $(VENV) . './tools[$(EXTRAS)]'
 	@echo '$(CURDIR)' >$@

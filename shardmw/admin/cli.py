@@ -22,7 +22,7 @@ from shardmw.admin.arguments import (
     Name,
 )
 from shardmw.admin.change_commands import cancel, reshard, status
-from shardmw.admin.entry_points import completion_help
+from shardmw.admin.completion import completion_help
 from shardmw.admin.names import parse_name
 from shardmw.admin.printing import (
     print_json,

@@ -18,8 +18,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from swift.common.constraints import CONTAINER_LISTING_LIMIT
-
 from shardmw.core.listing_rows import Rows, newer
 
 #: How many rows to ask for beyond the expected number, in standard deviations.
@@ -31,7 +29,7 @@ MOST_SLACK = 0.24
 MANY_ROWS = 30
 #: The most rows that a page holds between two answers. Even with 1,024 sources
 #: there are seldom that many.
-MOST_ROWS = 2 * CONTAINER_LISTING_LIMIT
+MOST_ROWS = 20_000
 #: How far beyond the expected end of the page the queries to later sources
 #: end, in standard deviations.
 END_DEVIATIONS = 2.5

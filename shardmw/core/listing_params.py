@@ -5,11 +5,6 @@ import functools
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
-from swift.common.constraints import CONTAINER_LISTING_LIMIT
-from swift.common.request_helpers import validate_container_params
-from swift.common.swob import Request
-from swift.common.utils import config_true_value
-
 from shardmw.core.placement import NameRange
 
 #: The last character of Unicode.
@@ -42,26 +37,6 @@ class ListingParams:
     path: str | None = None
     reverse: bool = False
     is_unordered: bool = False
-
-    @classmethod
-    def of(cls, req: Request) -> 'ListingParams':
-        """Return the parameters of a listing request.
-
-        :raises HTTPException: for values that Swift's proxy refuses
-        :raises ValueError: for a limit of digits that int() does not take,
-                            such as superscripts
-        """
-        params = validate_container_params(req)
-        return cls(
-            limit=params.get('limit', CONTAINER_LISTING_LIMIT),
-            marker=params.get('marker') or '',
-            end_marker=params.get('end_marker') or '',
-            prefix=params.get('prefix') or '',
-            delimiter=params.get('delimiter') or '',
-            path=params.get('path'),
-            reverse=config_true_value(params.get('reverse')),
-            is_unordered=_allows_unordered(req),
-        )
 
     def query(
         self, marker: str | None, limit: int, end_marker: str | None = None
@@ -144,13 +119,3 @@ def _query_string(
         # An empty path lists the top level of the whole container.
         given['path'] = params.path
     return urlencode(given)
-
-
-def _allows_unordered(req: Request) -> bool:
-    """Return True if the client accepts rows in any order.
-
-    Object versioning merges lists of versions, so it needs their order.
-    """
-    params = req.params
-    allows = config_true_value(params.get('allow_unordered'))
-    return allows and 'versions' not in params

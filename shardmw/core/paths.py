@@ -7,9 +7,6 @@ and uses native strings from then on.
 
 from typing import NamedTuple
 
-from swift.common.swob import str_to_wsgi, wsgi_to_str
-from swift.common.utils import split_path
-
 from shardmw.core.bounded import cached_if_short
 
 #: How many parsed paths to keep. The sub-requests of one client request name
@@ -37,7 +34,17 @@ class Path(NamedTuple):
     def to_wsgi(self) -> str:
         """Return the unquoted path as a WSGI string."""
         parts = (part for part in self if part is not None)
-        return str_to_wsgi('/' + '/'.join(parts))
+        return wsgi_of('/' + '/'.join(parts))
+
+
+def wsgi_of(text: str) -> str:
+    """Return a native string as a WSGI string, with a byte per character."""
+    return text.encode('utf-8', 'surrogateescape').decode('latin-1')
+
+
+def native(text: str) -> str:
+    """Return a WSGI string as a native string."""
+    return text.encode('latin-1').decode('utf-8', 'surrogateescape')
 
 
 @cached_if_short(CACHED_PATHS)
@@ -47,4 +54,8 @@ def parse_path(path: str) -> Path:
     :param path: the unquoted path, a WSGI string
     :raises ValueError: if the path names none of these
     """
-    return Path(*split_path(wsgi_to_str(path), 2, 4, True))
+    first, *parts = native(path).split('/', 4)
+    # An empty part is allowed at the end of the path of a container or object.
+    if first or len(parts) < 2 or not all([*parts[:2], *parts[:-1]]):
+        raise ValueError(f'not the path of an account: {path!r}')
+    return Path(*parts)

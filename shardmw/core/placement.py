@@ -10,14 +10,12 @@ import hashlib
 import re
 from typing import NamedTuple
 
-from swift.common.constraints import AUTO_CREATE_ACCOUNT_PREFIX
-from swift.common.request_helpers import (
-    get_reserved_name,
-    split_reserved_name,
-)
-from swift.common.utils import RESERVED_STR
-
 from shardmw.core.layout import ID_DIGITS, SHARD_COUNT_LIMIT
+
+#: Swift's prefix of the accounts that clients cannot use, and the character
+#: that only Swift may use in a name, before each part.
+INTERNAL_PREFIX = '.'
+RESERVED = '\0'
 
 #: The name that object versioning gives to the container of old versions.
 VERSIONS_COMPONENT = 'versions'
@@ -27,7 +25,7 @@ VERSIONS_COMPONENT = 'versions'
 #: a missing database when a row comes; listings would read it, although it
 #: lacks all earlier rows. The prefix ``.shards_``, that of the accounts of
 #: Swift's own shards, prevents this.
-HIDDEN_PREFIX = f'{AUTO_CREATE_ACCOUNT_PREFIX}shards_shardmw_'
+HIDDEN_PREFIX = f'{INTERNAL_PREFIX}shards_shardmw_'
 
 #: The hidden account that lists the accounts with a hidden account: it has a
 #: container for each, with the account's name.
@@ -242,18 +240,15 @@ def versions_owner(container: str) -> str | None:
 
     :returns: None if the container holds no versions
     """
-    if not is_reserved(container):
+    first, *parts = container.split(RESERVED)
+    if first or len(parts) != 2 or parts[0] != VERSIONS_COMPONENT:
         return None
-    try:
-        component, owner = split_reserved_name(container)
-    except ValueError:
-        return None
-    return owner if component == VERSIONS_COMPONENT else None
+    return parts[1]
 
 
 def versions_container(container: str) -> str:
     """Return the name of the container of another one's old versions."""
-    return get_reserved_name(VERSIONS_COMPONENT, container)
+    return f'{RESERVED}{VERSIONS_COMPONENT}{RESERVED}{container}'
 
 
 def can_be_sharded(container: str) -> bool:
@@ -263,4 +258,4 @@ def can_be_sharded(container: str) -> bool:
 
 def is_reserved(name: str | None) -> bool:
     """Return True if a name holds the byte that Swift reserves for itself."""
-    return name is not None and RESERVED_STR in name
+    return name is not None and RESERVED in name

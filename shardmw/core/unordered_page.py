@@ -75,8 +75,9 @@ class Strays:
 class UnorderedPage:
     """One page of an unordered listing.
 
-    The caller uses it like a :class:`shardmw.core.listing_page.Page`. A source is
-    a shard; an ask with the marker ``''`` begins with the shard's first name.
+    The caller uses it like a :class:`shardmw.core.listing_page.Page`. A source
+    is a shard; an ask with the marker ``''`` begins with the shard's first
+    name.
 
     :param shards: the number of shards
     :param expected: about how many rows a shard has

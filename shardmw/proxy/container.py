@@ -66,6 +66,7 @@ from shardmw.proxy.lifecycle import Lifecycle
 from shardmw.proxy.listing import container_order, max_age
 from shardmw.proxy.listing.kept_pages import KeptPages, Page
 from shardmw.proxy.listing.max_age import MaxAge
+from shardmw.proxy.listing.params import params_of
 from shardmw.proxy.listing.request import ListingRequest
 from shardmw.proxy.listings_filter import divert, note_head, take_order
 from shardmw.proxy.ratelimit import container_rate
@@ -229,7 +230,7 @@ class ContainerController:
     ) -> Callable:
         take_order(req)
         try:
-            params = ListingParams.of(req)
+            params = params_of(req)
         except (HTTPException, ValueError):
             # The root refuses them, as a plain container does.
             root = self._read_root(req, path)

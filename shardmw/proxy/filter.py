@@ -28,18 +28,19 @@ object
 ====================================================  ======================
 
 ``GET container?allow_unordered=true`` lists a sharded container shard after
-shard (:mod:`shardmw.core.unordered_page`): each page reads one or two shards, or
-as many as it takes to fill it, and the last name of a page is the marker of
+shard (:mod:`shardmw.core.unordered_page`): each page reads one or two shards,
+or as many as it takes to fill it, and the last name of a page is the marker of
 the next one, as usual. ``delimiter``, ``path`` and ``reverse`` need an order,
 so they are refused with 400. A list of versions (``?versions``) keeps its
 order. The figures in the headers may be ``stats_cache_seconds`` old. S3
-clients send ``allow-unordered=true`` (:mod:`shardmw.proxy.listings_filter`). The
-owner of a container can make this the default of its listings with
-``X-Container-Unordered-Listings`` (:mod:`shardmw.proxy.listing.container_order`).
+clients send ``allow-unordered=true`` (:mod:`shardmw.proxy.listings_filter`).
+The owner of a container can make this the default of its listings with
+``X-Container-Unordered-Listings``
+(:mod:`shardmw.proxy.listing.container_order`).
 
 With ``X-Container-Listing-Max-Age: 30``, the listings of the container may be
-up to 30 seconds old (:mod:`shardmw.proxy.listing.max_age`). Pages are then kept and
-read ahead, and a request for a kept page reads only the root.
+up to 30 seconds old (:mod:`shardmw.proxy.listing.max_age`). Pages are then
+kept and read ahead, and a request for a kept page reads only the root.
 
 ``GET /info`` shows, under ``shardmw``, what a client may ask for: the default
 and the largest shard count and depth, ``unordered_listings``, the default of
@@ -59,8 +60,9 @@ Otherwise the proxy does not start::
 
 Swift's daemons that write objects (the expirer, the reconciler) and
 container-sync need it in the pipeline of their internal client, too. A second
-filter, :mod:`shardmw.proxy.listings_filter`, makes large listings faster, shows the
-counts of sharded buckets to S3 clients, and lets them list in any order.
+filter, :mod:`shardmw.proxy.listings_filter`, makes large listings faster,
+shows the counts of sharded buckets to S3 clients, and lets them list in any
+order.
 
 The options are in :mod:`shardmw.backend.config`, their defaults and units in
 ``etc/proxy-server.conf-sample``. All proxies must share their memcached, and
@@ -71,38 +73,40 @@ Container sync
 
 ``X-Container-Sync-To`` and ``X-Container-Sync-Key`` work as on any container.
 The backing containers have both, so Swift's daemon reads their rows
-(:mod:`shardmw.backend.sync_settings`). It reads the objects of these rows through its
-internal client, in which this filter replaces the path in the hidden account
-by that of the object. For clients, the hidden account does not exist.
+(:mod:`shardmw.backend.sync_settings`). It reads the objects of these rows
+through its internal client, in which this filter replaces the path in the
+hidden account by that of the object. For clients, the hidden account does not
+exist.
 
 Where rows are
 --------------
 
 The *root* is the Swift container with the name that clients use. It has the
-metadata, the ACLs and the layout record (:mod:`shardmw.core.layout`). The row of an
-object ``o`` of container ``C`` in account ``A`` is in container ``C.<id>.<i>``
-of the hidden account ``.shards_shardmw_A``. :func:`shardmw.core.placement.shard_of`
-computes ``i`` from the name, and the count and depth of the layout. The proxy
-app tells the object servers where to send a row: the filter makes it believe
-that Swift's own sharder has split the container
-(:mod:`shardmw.swift.infocache`). Rows in other places wait for
-``shardmw-resharder`` (:mod:`shardmw.reshard.late_rows`): the filter moves none.
+metadata, the ACLs and the layout record (:mod:`shardmw.core.layout`). The row
+of an object ``o`` of container ``C`` in account ``A`` is in container
+``C.<id>.<i>`` of the hidden account ``.shards_shardmw_A``.
+:func:`shardmw.core.placement.shard_of` computes ``i`` from the name, and the
+count and depth of the layout. The proxy app tells the object servers where to
+send a row: the filter makes it believe that Swift's own sharder has split the
+container (:mod:`shardmw.swift.infocache`). Rows in other places wait for
+``shardmw-resharder`` (:mod:`shardmw.reshard.late_rows`): the filter moves
+none.
 
 The containers of old versions and of the parts of S3 uploads
 (``bucket+segments``) are sharded like the container that they belong to.
 
-The packages
-------------
+The rooms
+---------
 
-``controllers`` handle one kind of request each. They use ``ratelimit``,
-``quotas``, ``listing`` and ``layout``; these use ``stats``; all use
-``backend``, the interface to Swift, and ``metrics``, which defines the metrics
-that they send to statsd. ``placement``, ``paths``, ``record`` and ``lru`` are
-pure. Dependencies point in that order only.
+``core`` is pure. ``swift`` has all that is used of Swift's inner modules.
+``backend`` sends requests to backing containers, for all processes. ``proxy``
+runs in proxies, ``container_server`` and ``object_server`` in those servers,
+``reshard`` in the daemon and the commands, ``admin`` in the commands alone.
+Imports point from the last to the first of these only.
 """
 
-import math
 from collections.abc import Callable
+from functools import partial
 
 from swift.common.constraints import check_utf8, valid_api_version
 from swift.common.middleware.gatekeeper import GatekeeperMiddleware
@@ -110,15 +114,9 @@ from swift.common.registry import register_swift_info
 from swift.common.swob import HTTPNotFound, Request, wsgi_to_str
 from swift.common.utils import get_logger
 
-from shardmw.backend.accounts import AccountStats
 from shardmw.backend.config import Options, check_option_names, parse_options
 from shardmw.backend.metrics import SILENT, Metrics, open_metrics
-from shardmw.backend.requests import Backend
-from shardmw.backend.row_targets import RowTargets
-from shardmw.backend.short_store import ShortStore
 from shardmw.backend.sync_settings import logical_path
-from shardmw.backend.turns import Turns
-from shardmw.backend.write_marks import WriteMarks
 from shardmw.core.layout import DEPTH_LIMIT
 from shardmw.core.paths import Path, parse_path
 from shardmw.core.placement import (
@@ -126,33 +124,24 @@ from shardmw.core.placement import (
     is_hidden_account,
     is_reserved,
 )
-from shardmw.proxy.account import AccountController
-from shardmw.proxy.container import ContainerController
-from shardmw.proxy.head_cache import HeadCache
-from shardmw.proxy.info_app import InfoApp, install
-from shardmw.proxy.layouts import Layouts
-from shardmw.proxy.lifecycle import Lifecycle
-from shardmw.proxy.listing.kept_pages import KeptPages
-from shardmw.proxy.object import WRITES, ObjectController
+from shardmw.proxy.info_app import InfoApp
+from shardmw.proxy.object import WRITES
+from shardmw.proxy.parts import assemble
 from shardmw.proxy.pipeline import check_pipeline
-from shardmw.proxy.ratelimit.account_rate import AccountRate
-from shardmw.proxy.ratelimit.accounting import (
-    VERSIONED_WRITES_SOURCE,
-    Accounting,
-)
-from shardmw.proxy.ratelimit.limiter import RateLimiter
-from shardmw.proxy.sums import SummedStats
+from shardmw.proxy.ratelimit.accounting import VERSIONED_WRITES_SOURCE
 from shardmw.swift.crypto import move_keys
+from shardmw.swift.loading import LoadedFilter, send_info_requests_to
 from shardmw.swift.proxy_app import pass_timestamps_on
-
-MEGABYTE = 1_000_000
 
 #: The methods with which Swift's daemons read objects of backing containers.
 READS = ('GET', 'HEAD')
 
 
-class ShardMiddleware:
-    """Hands each request to the controller of its kind."""
+class ShardMiddleware(LoadedFilter):
+    """Hands each request to the controller of its kind.
+
+    :ivar kept_seconds: how long the sums over shards are kept
+    """
 
     def __init__(
         self,
@@ -162,95 +151,35 @@ class ShardMiddleware:
         metrics: Metrics = SILENT,
     ) -> None:
         pass_timestamps_on()
-        backend = Backend(
-            app,
-            logger,
-            options.fanout_concurrency,
-            options.idle_connections,
-            Turns(
-                options.max_fanouts,
-                options.account_max_fanouts,
-                options.fanout_wait_seconds,
-            ),
-            Turns(options.max_reads, options.account_fanout_concurrency),
-            Turns(math.inf, options.account_fanout_concurrency),
-            metrics,
-        )
-        stats = SummedStats(backend, options.stats_cache_seconds)
-        #: For how many seconds the sums over shards are kept.
-        self.kept_seconds = options.head_cache_seconds
-        account_stats = AccountStats(backend, self.kept_seconds)
-        marks = WriteMarks(self.kept_seconds)
-        limiter = RateLimiter(backend, options.rate_limits, logger)
-        accounting = Accounting(backend, stats, limiter)
-        layouts = Layouts(backend)
-        row_targets = RowTargets(backend)
-        lifecycle = Lifecycle(
-            app,
-            backend,
-            layouts,
-            stats,
-            AccountRate(
-                options.account_ratelimit,
-                options.account_ratelimit_clock_accuracy,
-                options.account_ratelimit_buffer_seconds,
-            ),
-            options,
-            logger,
-        )
         self.app = app
-        self._backend = backend
-        self._limiter = limiter
-        self._stats = (stats, account_stats)
+        self.kept_seconds = options.head_cache_seconds
         self._logger = logger
-        self._info_app = None
-        self._is_installed = False
+        self._parts = assemble(app, options, logger, metrics)
         self._faces_clients = True
-        self._accounts = AccountController(app, backend, account_stats)
-        self._containers = ContainerController(
-            app,
-            backend,
-            layouts,
-            lifecycle,
-            stats,
-            HeadCache(marks),
-            KeptPages(ShortStore(options.listing_kept_megabytes * MEGABYTE)),
-            options.listing_max_age_of,
-            accounting,
-        )
-        self._objects = ObjectController(
-            app,
-            backend,
-            layouts,
-            row_targets,
-            marks,
-            accounting,
-        )
+        self._is_installed = True
+        self._install: Callable[[], None] = lambda: None
 
-    @property
-    def _pipeline_final_app(self) -> Callable:
-        """Return the proxy app, which Swift's loader has set."""
-        return self._final_app
-
-    @_pipeline_final_app.setter
-    def _pipeline_final_app(self, final_app: Callable) -> None:
-        # The loader sets the attributes of all filters, from left to right.
-        # It sets this attribute of a filter last.
-        self._final_app = final_app
-        self._info_app = InfoApp(
-            self._pipeline_request_logging_app, *self._stats, self._logger
-        )
+    def pipeline_is_known(self, pipeline: list, info_app: Callable) -> None:
+        """Send the info requests of all filters to an app with sums."""
         self._faces_clients = any(
-            isinstance(app, GatekeeperMiddleware) for app in self._pipeline
+            isinstance(app, GatekeeperMiddleware) for app in pipeline
         )
-        install(self._pipeline, self._info_app)
+        info_app = InfoApp(
+            info_app,
+            self._parts.stats,
+            self._parts.account_stats,
+            self._logger,
+        )
+        self._install = partial(send_info_requests_to, info_app, pipeline)
+        self._install()
+        self._is_installed = False
 
     def __call__(self, env: dict, start_response: Callable):
         """WSGI entry point."""
-        if self._info_app and not self._is_installed:
+        if not self._is_installed:
             # By now, the loader has set the attributes of the apps on the
             # right.
-            install(self._pipeline, self._info_app)
+            self._install()
             self._is_installed = True
         if self._is_object_read(env):
             return self.app(env, start_response)
@@ -287,14 +216,14 @@ class ShardMiddleware:
             if self._faces_clients:
                 return HTTPNotFound(request=req)
             return self._hidden(req, path)
-        refusal = self._limiter.blacklisted(req, path)
+        refusal = self._parts.limiter.blacklisted(req, path)
         if refusal:
             return refusal
         if path.name:
-            return self._objects(req, path)
+            return self._parts.objects(req, path)
         if path.container:
-            return self._containers(req, path)
-        return self._accounts(req, path)
+            return self._parts.containers(req, path)
+        return self._parts.accounts(req, path)
 
     def _hidden(self, req: Request, path: Path) -> Callable:
         """Return the WSGI application for a hidden account's requests.
@@ -305,7 +234,7 @@ class ShardMiddleware:
         """
         if not path.name or req.method not in READS:
             return self.app
-        logical = logical_path(self._backend, req.environ, path)
+        logical = logical_path(self._parts.backend, req.environ, path)
         if logical is None:
             return self.app
 

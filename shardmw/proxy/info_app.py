@@ -44,6 +44,7 @@ from shardmw.swift.infocache import (
     get_cache_key,
     without_sharing_info,
 )
+from shardmw.swift.loading import InfoTarget
 from shardmw.swift.memcached import SharedCache
 from shardmw.swift.proxy_app import headers_to_account_info
 
@@ -58,7 +59,7 @@ OBJECT_COUNT_HEADER = 'X-Container-Object-Count'
 BYTES_USED_HEADER = 'X-Container-Bytes-Used'
 
 
-class InfoApp:
+class InfoApp(InfoTarget):
     """Answers the requests for info of a pipeline's filters.
 
     :param app: the app to which Swift sends these requests
@@ -79,10 +80,6 @@ class InfoApp:
     def __getattr__(self, name: str):
         """Return an attribute of the wrapped app."""
         return getattr(self.app, name)
-
-    @property
-    def _pipeline_request_logging_app(self) -> 'InfoApp':
-        return self
 
     def __call__(self, env: dict, start_response: Callable):
         """WSGI entry point."""
@@ -218,12 +215,6 @@ def share_stats(
     :param stats: the sums over the root and the shards
     """
     share_with_sums(env, target.path, _by_header(stats))
-
-
-def install(pipeline: list, info_app: InfoApp) -> None:
-    """Make the filters of a pipeline ask another app for info."""
-    for app in pipeline:
-        app._pipeline_request_logging_app = info_app
 
 
 def _sums_of_shards(

@@ -11,8 +11,8 @@ exist; and the client completes the request by repeating it:
   Shards without a root are invisible; ``shardmw-resharder`` deletes them after
   an hour.
 - Deletion deletes the root, if it and all shards are proved to be empty
-  (:mod:`shardmw.core.evidence`), and then the shards. A row that comes later waits
-  for ``shardmw-resharder`` (:mod:`shardmw.reshard.late_rows`).
+  (:mod:`shardmw.core.evidence`), and then the shards. A row that comes later
+  waits for ``shardmw-resharder`` (:mod:`shardmw.reshard.late_rows`).
 """
 
 import dataclasses

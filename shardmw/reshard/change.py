@@ -2,9 +2,9 @@
 """Changes of a container's layout while clients use it.
 
 A change has three steps, each a write of the layout record
-(:mod:`shardmw.core.layout` says what each phase means for requests). A step begins
-only when every proxy must know the one before: all replicas of the root have
-its record, and the time for which proxies cache container info has passed
+(:mod:`shardmw.core.layout` says what each phase means for requests). A step
+begins only when every proxy must know the one before: all replicas of the root
+have its record, and the time for which proxies cache container info has passed
 since.
 
 In the phase *moving*, rows are read from the old place in pages, copied to the

@@ -29,6 +29,7 @@ from shardmw.proxy.filter import ShardMiddleware
 from shardmw.reshard.errors import AdminError
 from shardmw.reshard.swift_folder import in_one_line
 from shardmw.swift.concurrency import Timeout
+from shardmw.swift.loading import pipeline_of
 
 USER_AGENT = 'shardmw-admin'
 API_VERSION = 'v1'
@@ -209,7 +210,7 @@ def open_cluster(conf: FilePath, swift_dir: FilePath) -> SwiftCluster:
     except Exception as err:
         _check_rings(swift_dir)
         raise AdminError(f'{conf}: {_reason(err)}') from err
-    pipeline = client.app._pipeline
+    pipeline = pipeline_of(client.app)
     for each in pipeline:
         if isinstance(each, ShardMiddleware):
             return SwiftCluster(pipeline[-1], kept_seconds=each.kept_seconds)

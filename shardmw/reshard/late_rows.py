@@ -17,14 +17,14 @@ does not. There are three kinds of leftovers:
   that was interrupted, a change of layout, or a deleted container. They are
   deleted.
 
-Each step needs proof (:mod:`shardmw.core.evidence`): leftovers stay where they are
-unless the replicas of the root prove that it exists, or that it was deleted.
-If they prove neither, and all of them answer that they do not have the
-container, backing containers are deleted only if all are empty, and if all
-replicas of the account answer and none of them lists the container.
-Before a row moves, its object is checked: it may have been deleted, with a
-tombstone in a layout that was deleted, too. Moving rows is idempotent: it may
-stop at any point, and two processes that move the same rows do no harm.
+Each step needs proof (:mod:`shardmw.core.evidence`): leftovers stay where they
+are unless the replicas of the root prove that it exists, or that it was
+deleted. If they prove neither, and all of them answer that they do not have
+the container, backing containers are deleted only if all are empty, and if all
+replicas of the account answer and none of them lists the container. Before a
+row moves, its object is checked: it may have been deleted, with a tombstone in
+a layout that was deleted, too. Moving rows is idempotent: it may stop at any
+point, and two processes that move the same rows do no harm.
 """
 
 import math

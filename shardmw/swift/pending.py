@@ -11,7 +11,8 @@ pending rows in each.
 So the reader here takes the rows from the file and computes what the database
 will have after the merge. It does not lock the file, and it writes nothing:
 SQLite has opened the database read-only. Swift still merges the rows when it
-reads the container itself, and for :mod:`shardmw.container_server.background_merges`.
+reads the container itself, and for
+:mod:`shardmw.container_server.background_merges`.
 """
 
 import io

@@ -19,7 +19,7 @@ from swift.common.utils import Timestamp
 from test.functional.client import Client
 from test.functional.conftest import SHARD_COUNT_HEADER
 
-SAIO = 'from shardmw.admin.entry_points import saio; saio()'
+SAIO = 'from shardmw_saio.cli import main; main(prog_name="shardmw-saio")'
 
 #: Short cache times and timeouts, for which a change has to wait. Object
 #: servers wait for container servers before they acknowledge a write.

@@ -15,8 +15,8 @@ from shardmw.core.placement import hidden_account, shard_of
 from test.functional.backing import databases, name_in_shard, put_rows
 from test.functional.conftest import SHARD_COUNT_HEADER, unique
 
-SAIO = 'from shardmw.admin.entry_points import saio; saio()'
-ADMIN = 'from shardmw.admin.entry_points import admin; admin()'
+SAIO = 'from shardmw_saio.cli import main; main(prog_name="shardmw-saio")'
+ADMIN = 'from shardmw.admin.cli import main; main(prog_name="shardmw-admin")'
 NAMES = [f'o{i}' for i in range(10)]
 SNOWMAN = '☃ 50%'
 

@@ -26,7 +26,7 @@ from shardmw.reshard.errors import AdminError
 from test.unit.containers import OLD_ID, backing, create, layout_of
 from test.unit.fakeswift import ACCOUNT, HIDDEN, filtered
 
-COMMAND = 'from shardmw.admin.entry_points import admin; admin()'
+COMMAND = 'from shardmw.admin.cli import main; main(prog_name="shardmw-admin")'
 
 #: The waits of a change.
 AT_ONCE = ('--settle-seconds', '0', '--info-cache-seconds', '0')

@@ -155,7 +155,9 @@ class TestCreate:
 
     def test_charges_the_shards_to_the_account(self, swift, filter_app):
         charged = []
-        rate = filter_app._containers._handlers['PUT'].__self__.account_rate
+        rate = filter_app._parts.containers._handlers[
+            'PUT'
+        ].__self__.account_rate
         rate.charge_create = lambda *args: charged.append(args[1:])
         put(swift, filter_app, 3)
         assert charged == [(ACCOUNT, 3)]
@@ -857,7 +859,9 @@ class TestVersions:
     def test_are_charged_to_the_account(self, swift, filter_app, versioning):
         create(swift, filter_app, 3)
         charged = []
-        rate = filter_app._containers._handlers['PUT'].__self__.account_rate
+        rate = filter_app._parts.containers._handlers[
+            'PUT'
+        ].__self__.account_rate
         rate.charge_create = lambda *args: charged.append(args[1:])
         swift.send(versioning, 'POST', CONTAINER, VERSIONS_ON)
         assert charged == [(ACCOUNT, 3)]

@@ -428,7 +428,8 @@ class TestLayoutThatChangesDuringTheWaitForASlot:
 
 def info_app(swift, filter_app) -> InfoApp:
     """Return the app that filters ask for info, as in a pipeline."""
-    return InfoApp(swift, *filter_app._stats, Logger())
+    parts = filter_app._parts
+    return InfoApp(swift, parts.stats, parts.account_stats, Logger())
 
 
 class TestDeleteWithStrays:

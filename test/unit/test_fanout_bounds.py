@@ -73,7 +73,7 @@ def reading(app, accounts: list[str]):
     """Read a shard of each account for a listing until the end of a block."""
     with ExitStack() as stack:
         for account in accounts:
-            stack.enter_context(app._backend.read_turn(account, True))
+            stack.enter_context(app._parts.backend.read_turn(account, True))
         yield
 
 
@@ -136,7 +136,7 @@ def busy(swift):
         fanout_wait_seconds='0.05',
         container_ratelimit_0='1000',
     )
-    with app._backend.turn({}, ACCOUNT):
+    with app._parts.backend.turn({}, ACCOUNT):
         yield app
 
 
@@ -243,7 +243,7 @@ def test_sums_are_right_however_long_their_reads_wait(swift):
         container_ratelimit_0='1000',
     )
     with Timeout(PATIENCE_SECONDS):
-        with app._backend.read_turn(ACCOUNT, False):
+        with app._parts.backend.read_turn(ACCOUNT, False):
             upload = start(swift, app, 'PUT', f'{CONTAINER}/object')
             sleep(0.1)
             assert not upload.dead

@@ -8,10 +8,14 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from shardmw.core import brief_query as brief
-from shardmw.core.brief_query import NAME_LENGTH, brief_query, rows_of_listing
 from shardmw.core.listing_params import LAST_CHARACTER, ListingParams
 from shardmw.core.listing_rows import parse_rows
+from shardmw.proxy.listing import brief
+from shardmw.proxy.listing.brief import (
+    NAME_LENGTH,
+    brief_query,
+    rows_of_listing,
+)
 from test.unit.container_databases import Database, query_of
 
 #: The most characters of a name here.

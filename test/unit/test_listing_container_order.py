@@ -5,13 +5,13 @@ import pytest
 from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.swob import Request
 
-from shardmw.core.listing_params import ListingParams
 from shardmw.proxy.listing import container_order
 from shardmw.proxy.listing.container_order import (
     UNORDERED_HEADER,
     UNORDERED_NAME,
     UNORDERED_SYSMETA,
 )
+from shardmw.proxy.listing.params import params_of
 
 REMOVE_HEADER = 'X-Remove-Container-Unordered-Listings'
 
@@ -27,7 +27,7 @@ def change(headers: dict[str, str]) -> Request:
 def allows(query: str, info: dict, source: str | None = None) -> bool:
     environ = {'swift.source': source} if source else {}
     req = Request.blank(f'/v1/AUTH_test/c?{query}', environ=environ)
-    params = ListingParams.of(req)
+    params = params_of(req)
     return container_order.allows_unordered(req, params, info)
 
 

@@ -6,17 +6,16 @@ from swift.common.swob import HTTPException, Request
 
 from shardmw.core.listing_params import ListingParams
 from shardmw.core.placement import NameRange
+from shardmw.proxy.listing.params import params_of
 
 
-def params_of(query: str) -> ListingParams:
-    return ListingParams.of(Request.blank(f'/v1/a/c?{query}'))
+def given(query: str) -> ListingParams:
+    return params_of(Request.blank(f'/v1/a/c?{query}'))
 
 
 def asked(query: str, marker: str | None = None, limit: int = 7) -> dict:
     return dict(
-        parse_qsl(
-            params_of(query).query(marker, limit), keep_blank_values=True
-        )
+        parse_qsl(given(query).query(marker, limit), keep_blank_values=True)
     )
 
 
@@ -62,7 +61,7 @@ def test_an_empty_path_is_asked_for_as_it_is():
 def test_a_query_is_quoted_as_swift_quotes_it():
     req = Request.blank('/v1/a/c?limit=7&prefix=%2F+%E2%98%83~&format=json')
     req.params = list(req.params.items())
-    query = params_of(req.query_string).query(None, 7)
+    query = given(req.query_string).query(None, 7)
     assert sorted(query.split('&')) == sorted(req.query_string.split('&'))
 
 
@@ -80,14 +79,14 @@ def test_a_query_is_quoted_as_swift_quotes_it():
     ],
 )
 def test_a_query_has_a_range_of_names(query, names):
-    assert params_of(query).names() == names
+    assert given(query).names() == names
 
 
 @pytest.mark.parametrize('character', ['%F4%8F%BF%BF', '%ED%9F%BF'])
 def test_a_prefix_without_an_end_is_left_to_one_database(character):
-    assert params_of(f'prefix=a{character}').has_unlistable_prefix()
-    assert not params_of(f'prefix={character}a').has_unlistable_prefix()
-    assert not params_of(f'path=a{character}').has_unlistable_prefix()
+    assert given(f'prefix=a{character}').has_unlistable_prefix()
+    assert not given(f'prefix={character}a').has_unlistable_prefix()
+    assert not given(f'path=a{character}').has_unlistable_prefix()
 
 
 @pytest.mark.parametrize(
@@ -103,15 +102,15 @@ def test_a_prefix_without_an_end_is_left_to_one_database(character):
 def test_an_end_before_that_of_the_prefix_makes_it_listable(
     query, is_unlistable
 ):
-    assert params_of(query).has_unlistable_prefix() == is_unlistable
+    assert given(query).has_unlistable_prefix() == is_unlistable
 
 
 @pytest.mark.parametrize('query', ['limit=10001', 'prefix=%ff', 'marker=%ff'])
 def test_values_that_swift_refuses_are_refused(query):
     with pytest.raises(HTTPException):
-        params_of(query)
+        given(query)
 
 
 def test_object_versioning_gets_versions_in_order():
-    assert params_of('allow_unordered=true').is_unordered
-    assert not params_of('allow_unordered=true&versions').is_unordered
+    assert given('allow_unordered=true').is_unordered
+    assert not given('allow_unordered=true&versions').is_unordered

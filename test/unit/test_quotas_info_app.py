@@ -259,7 +259,8 @@ class TestAccountQuota:
     ):
         set_meta(swift, app, PATH, self.BYTES, 39, RESELLER)
         filter_app = filter_in(app)
-        filter_app._info_app.logger = logger = Logger()
+        logger = Logger()
+        swift._pipeline_request_logging_app.logger = logger
         swift.register('HEAD', f'/v1/{HIDDEN}', 503)
         assert upload(swift, app, 10)[0] == 201
         assert (

@@ -26,7 +26,7 @@ from test.unit.clocks import Clock
 from test.unit.containers import NEW_ID, OLD_ID
 from test.unit.fakeswift import ACCOUNT, HIDDEN, FakeSwift, Logger
 
-COMMAND = 'from shardmw.admin.entry_points import resharder; resharder()'
+COMMAND = 'from shardmw.reshard.daemon import main; main()'
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``python -m shardmw_bench``."""
 
-from shardmw.admin.entry_points import bench
+from shardmw_bench.cli import main
 
 if __name__ == '__main__':
-    bench()
+    main(prog_name='shardmw-bench')

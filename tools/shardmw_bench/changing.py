@@ -111,7 +111,9 @@ def change_layout(
     :param path: such as ``AUTH_test/logs``
     :param options: of ``shardmw-admin reshard``
     """
-    admin = 'from shardmw.admin.entry_points import admin; admin()'
+    admin = (
+        'from shardmw.admin.cli import main; main(prog_name="shardmw-admin")'
+    )
     command = [sys.executable, '-c', admin]
     command += ['--swift-dir', str(cluster.swift_dir), 'reshard', '--json']
     # Clients may send more than the servers can take, so there is a backlog.

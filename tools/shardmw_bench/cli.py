@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import click
 
-from shardmw.admin.entry_points import completion_help
+from shardmw.admin.completion import completion_help
 from shardmw_bench import signals
 from shardmw_bench.errors import Interrupted, failure_text
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 
 from shardmw.admin.cli import main as admin_main
-from shardmw.admin.entry_points import completion_help
+from shardmw.admin.completion import completion_help
 from shardmw_saio import logs as log_files
 from shardmw_saio.cluster import DAEMON_NAMES, Cluster
 from shardmw_saio.errors import SaioError

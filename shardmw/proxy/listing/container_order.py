@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The owner's setting that listings of a container need no order.
 
-An unordered listing of a sharded container reads one or two shards for a
-page, an ordered one reads all of them. Swift clients request an unordered
-listing with ``allow_unordered=true``, S3 clients with
-``allow-unordered=true`` (:mod:`shardmw.proxy.listings_filter`). For clients that
-cannot send this, the owner of a container can set
-``X-Container-Unordered-Listings`` with a PUT or POST.
+An unordered listing of a sharded container reads one or two shards for a page,
+an ordered one reads all of them. Swift clients request an unordered listing
+with ``allow_unordered=true``, S3 clients with ``allow-unordered=true``
+(:mod:`shardmw.proxy.listings_filter`). For clients that cannot send this, the
+owner of a container can set ``X-Container-Unordered-Listings`` with a PUT or
+POST.
 
 ====================================  =====================================
 value of the header                   effect

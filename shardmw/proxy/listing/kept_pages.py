@@ -3,8 +3,9 @@
 
 A page of few rows costs a request to each shard, as a page of many rows does,
 and with a delimiter, each shard has nearly all pseudo-directories. If the
-listings of a container may be T seconds old (:mod:`shardmw.proxy.listing.max_age`),
-a page that was read is kept for that time, even if clients write meanwhile.
+listings of a container may be T seconds old
+(:mod:`shardmw.proxy.listing.max_age`), a page that was read is kept for that
+time, even if clients write meanwhile.
 
 In a walk through a container, the next page is nearly always requested right
 after this one. So a page that follows another one is read together with the

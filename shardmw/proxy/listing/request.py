@@ -36,13 +36,13 @@ from shardmw.backend.requests import HOST, Backend, newest_header
 from shardmw.backend.rows import STAY_SECONDS
 from shardmw.backend.shard_reads import MOST_ROWS, ShardReads
 from shardmw.core.batch import Place
-from shardmw.core.brief_query import brief_query, rows_of_listing
 from shardmw.core.layout import SHARD_COUNT_LIMIT
 from shardmw.core.listing_page import Ask, Page
 from shardmw.core.listing_params import ListingParams
 from shardmw.core.listing_rows import Rows, parse_rows
 from shardmw.core.placement import NameRange, backing_container
 from shardmw.core.unordered_page import Strays, UnorderedPage
+from shardmw.proxy.listing.brief import brief_query, rows_of_listing
 from shardmw.swift.concurrency import spawn
 
 #: The root among the sources of a listing. Shards have their indices.
