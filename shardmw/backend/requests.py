@@ -94,8 +94,8 @@ class Backend:
         self._without_batches[address] = time.monotonic() + seconds
 
     @property
-    def proxy_app(self) -> Application | None:
-        """Return Swift's proxy app, or None if a test has another one."""
+    def proxy_app(self) -> Application:
+        """Return Swift's proxy app."""
         return proxy_app.proxy_app_of(self.app)
 
     def container_info(self, env: dict) -> dict:
@@ -144,10 +144,9 @@ class Backend:
 
         :raises BackendError: if it cannot be registered
         """
-        app = self.proxy_app
-        if app is None:
-            return
-        proxy_app.allow_any_number_of_containers(app, is_hidden_account)
+        proxy_app.allow_any_number_of_containers(
+            self.proxy_app, is_hidden_account
+        )
         if not self.account_exists(env, account):
             self.register(env, owner_of(account))
             self._autocreate(env, account)
@@ -182,8 +181,7 @@ class Backend:
         """
         if env.get('swift_owner'):
             return True
-        app = self.proxy_app
-        return app is not None and header not in app.swift_owner_headers
+        return header not in self.proxy_app.swift_owner_headers
 
     def with_cors(self, req: Request, path: Path, resp: Response) -> Response:
         """Add CORS headers to a response of the filter, and return it.
@@ -193,8 +191,6 @@ class Backend:
 
         :param path: the path of a container
         """
-        if self.proxy_app is None:
-            return resp
         return proxy_app.with_cors(
             self.proxy_app, req, path.account, path.container, resp
         )
@@ -218,7 +214,7 @@ class Backend:
 
         :returns: ``account/container``
         """
-        if self.is_split(env, account, container) and self.proxy_app:
+        if self.is_split(env, account, container):
             path = Path('v1', account, container, name).to_wsgi()
             env = {**env, 'PATH_INFO': path}
             target = proxy_app.update_target(

@@ -239,17 +239,12 @@ def unproved_empty(path: Path) -> str:
 def _heads(
     backend: Backend, env: dict, path: Path, waits: bool
 ) -> list[Answer]:
-    if backend.proxy_app:
-        return ask_primaries(
-            backend.proxy_app,
-            env,
-            path.account,
-            path.container,
-            'HEAD',
-            needs_all=False,
-            waits=waits,
-        )
-    headers = {'X-Newest': 'true'}
-    base = backend.owner_env(env, uncached=True)
-    root = path.of_container(path.container).to_wsgi()
-    return [backend.send(base, 'HEAD', root, headers=headers)]
+    return ask_primaries(
+        backend.proxy_app,
+        env,
+        path.account,
+        path.container,
+        'HEAD',
+        needs_all=False,
+        waits=waits,
+    )

@@ -88,7 +88,7 @@ class ShardReads:
         self.is_within_turn = is_within_turn
         self._app = None
         app = backend.proxy_app
-        if app and not headers and not _reads_many_replicas(app):
+        if not headers and not _reads_many_replicas(app):
             self._app = app
             self._headers = {
                 **request_headers(app, base),

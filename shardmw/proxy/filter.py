@@ -108,13 +108,19 @@ Imports point from the last to the first of these only.
 from collections.abc import Callable
 from functools import partial
 
+from swift import __version__ as swift_version
 from swift.common.constraints import check_utf8, valid_api_version
 from swift.common.middleware.gatekeeper import GatekeeperMiddleware
 from swift.common.registry import register_swift_info
 from swift.common.swob import HTTPNotFound, Request, wsgi_to_str
 from swift.common.utils import get_logger
 
-from shardmw.backend.config import Options, check_option_names, parse_options
+from shardmw.backend.config import (
+    ConfigError,
+    Options,
+    check_option_names,
+    parse_options,
+)
 from shardmw.backend.metrics import SILENT, Metrics, open_metrics
 from shardmw.backend.sync_settings import logical_path
 from shardmw.core.layout import DEPTH_LIMIT
@@ -131,7 +137,8 @@ from shardmw.proxy.pipeline import check_pipeline
 from shardmw.proxy.ratelimit.accounting import VERSIONED_WRITES_SOURCE
 from shardmw.swift.crypto import move_keys
 from shardmw.swift.loading import LoadedFilter, send_info_requests_to
-from shardmw.swift.proxy_app import pass_timestamps_on
+from shardmw.swift.proxy_app import pass_timestamps_on, proxy_app_of
+from shardmw.swift.start_check import redirection_problem
 
 #: The methods with which Swift's daemons read objects of backing containers.
 READS = ('GET', 'HEAD')
@@ -160,7 +167,17 @@ class ShardMiddleware(LoadedFilter):
         self._install: Callable[[], None] = lambda: None
 
     def pipeline_is_known(self, pipeline: list, info_app: Callable) -> None:
-        """Send the info requests of all filters to an app with sums."""
+        """Send the info requests of all filters to an app with sums.
+
+        :raises ConfigError: if rows would not go to shards
+        """
+        problem = redirection_problem(proxy_app_of(self.app))
+        if problem:
+            raise ConfigError(
+                f'shardmw: Swift {swift_version} does not send rows to '
+                f'backing containers ({problem}): install a release of Swift '
+                'that doc/compatibility.md names'
+            )
         self._faces_clients = any(
             isinstance(app, GatekeeperMiddleware) for app in pipeline
         )

@@ -92,10 +92,8 @@ class Layouts:
 
         Changes of layout wait for as long as proxies cache container info.
         """
-        app = self.backend.proxy_app
-        if app is None:
-            return CONFIRMED_SECONDS
-        cached = max(LEAST_SECONDS, app.recheck_container_existence)
+        cached = self.backend.proxy_app.recheck_container_existence
+        cached = max(LEAST_SECONDS, cached)
         return min(CONFIRMED_SECONDS, cached)
 
     def of(

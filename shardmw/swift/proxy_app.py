@@ -38,14 +38,12 @@ class _Whitelist(list):
         return self._includes(account) or super().__contains__(account)
 
 
-def proxy_app_of(app: Callable) -> Application | None:
+def proxy_app_of(app: Callable) -> Application:
     """Return the proxy app at the end of a pipeline.
 
     :param app: any app of the pipeline
-    :returns: None if the pipeline ends with another app
     """
-    app = getattr(app, _FINAL_APP, app)
-    return app if isinstance(app, Application) else None
+    return getattr(app, _FINAL_APP, app)
 
 
 def allow_any_number_of_containers(

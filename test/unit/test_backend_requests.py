@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from swift.common.middleware.proxy_logging import ProxyLoggingMiddleware
-from swift.common.swob import Request, Response
+from swift.common.swob import Request
 from swift.proxy.controllers.base import (
     get_cache_key,
     get_container_info,
@@ -295,9 +295,6 @@ class TestProxyApp:
         app._pipeline_final_app = swift
         assert Backend(app, Logger(), 1).proxy_app is swift
 
-    def test_is_not_another_app(self):
-        assert Backend(Response(), Logger(), 1).proxy_app is None
-
 
 class TestHiddenAccount:
     def test_is_created_if_it_does_not_exist(self, swift, backend):
@@ -342,9 +339,6 @@ class TestHiddenAccount:
         swift.memcached.values.clear()
         env['swift.infocache'] = {}
         assert not backend.account_exists(env, HIDDEN)
-
-    def test_needs_swifts_proxy_app(self):
-        Backend(NoApp(), Logger(), 1).create_hidden_account({}, HIDDEN)
 
     def test_has_no_limit_of_containers(self):
         with fake_swift(max_containers_per_account='2') as swift:

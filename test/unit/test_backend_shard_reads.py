@@ -226,11 +226,6 @@ def test_a_logging_filter_before_the_app_is_bypassed(proxy):
     assert read(app).body == [LISTING]
 
 
-def test_with_an_unknown_app_all_reads_go_through_it(proxy):
-    app = proxy(GOOD)
-    assert read(lambda *args: app(*args)).body == [b'[]']
-
-
 def test_a_head_has_no_body(proxy):
     app = proxy(response('204 No Content', X_Container_Object_Count=5))
     answer = read(app, 'HEAD')

@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+"""What all commands have in common."""
+
 import os
 import subprocess
 import sys
@@ -9,66 +11,33 @@ from shardmw_saio.cli import main as saio_main
 
 from shardmw.admin.cli import main as admin_main
 
-WITHOUT = 'import sys; sys.modules[{!r}] = None; '
 
-
-def ran_without(module: str, code: str) -> subprocess.CompletedProcess:
-    """Run some Python as if a module were not installed."""
+def run(module: str, *args: str, **variables: str):
+    """Run the function ``main`` of a module as a command."""
     return subprocess.run(
-        [sys.executable, '-c', WITHOUT.format(module) + code],
+        [sys.executable, '-c', f'from {module} import main; main()', *args],
         capture_output=True,
         text=True,
+        env={**os.environ, **variables},
     )
 
 
 @pytest.mark.parametrize(
-    ('command', 'module', 'extra'),
+    ('command', 'module', 'begun', 'offered'),
     [
-        ('admin', 'click', 'admin'),
-        ('bench', 'click', 'tools'),
-        ('bench', 'rich', 'tools'),
-        ('saio', 'click', 'tools'),
+        ('admin', 'shardmw.admin.cli', 'resh', 'plain,reshard'),
+        ('saio', 'shardmw_saio.cli', 'pu', 'plain,purge'),
     ],
 )
-def test_a_command_that_lacks_a_tool_says_so_in_one_line(
-    command, module, extra
-):
-    ran = ran_without(
-        module,
-        f"sys.argv[1:] = ['--help']; import shardmw.admin.entry_points as c; "
-        f'c.{command}()',
-    )
-    assert ran.returncode == 1
-    assert ran.stderr == (
-        f'Error: shardmw-{command} needs {module}, which the filter does '
-        f"without: run {sys.executable} -m pip install 'shardmw[{extra}]'\n"
-    )
-
-
-def test_any_other_missing_module_causes_a_traceback():
-    ran = ran_without(
-        'shardmw_saio.cli', 'import shardmw.admin.entry_points as c; c.saio()'
-    )
-    assert 'Traceback' in ran.stderr
-
-
-@pytest.mark.parametrize(
-    ('command', 'begun', 'offered'),
-    [('admin', 'resh', 'plain,reshard'), ('saio', 'pu', 'plain,purge')],
-)
-def test_a_shell_can_complete_a_command(command, begun, offered):
-    name = f'shardmw-{command}'
+def test_a_shell_can_complete_a_command(command, module, begun, offered):
+    code = f"from {module} import main; main(prog_name='shardmw-{command}')"
     variables = {
         f'_SHARDMW_{command.upper()}_COMPLETE': 'bash_complete',
-        'COMP_WORDS': f'{name} {begun}',
+        'COMP_WORDS': f'shardmw-{command} {begun}',
         'COMP_CWORD': '1',
     }
     ran = subprocess.run(
-        [
-            sys.executable,
-            '-c',
-            f'import shardmw.admin.entry_points as c; c.{command}()',
-        ],
+        [sys.executable, '-c', code],
         capture_output=True,
         text=True,
         env={**os.environ, **variables},
@@ -89,15 +58,6 @@ def test_help_says_how_to_complete_a_command(command, line):
 
 
 def test_the_resharder_says_what_it_does():
-    ran = subprocess.run(
-        [
-            sys.executable,
-            '-c',
-            'import shardmw.admin.entry_points as c; c.resharder()',
-        ]
-        + ['--help'],
-        capture_output=True,
-        text=True,
-    )
+    ran = run('shardmw.reshard.daemon', '--help')
     assert ran.returncode == 0
     assert 'Change the layouts of sharded containers' in ran.stdout

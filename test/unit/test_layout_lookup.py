@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The layout that counts when Swift's cached info may be stale."""
 
+from types import SimpleNamespace
+
 import pytest
 from swift.proxy.controllers.base import headers_to_container_info
 
@@ -74,8 +76,8 @@ class Accounts:
     :ivar looked: the number of look-ups
     """
 
-    #: The time that Swift caches container info for is unknown.
-    proxy_app = None
+    #: Swift caches container info for a minute, by default.
+    proxy_app = SimpleNamespace(recheck_container_existence=CONFIRMED_SECONDS)
 
     def __init__(self) -> None:
         self.hidden = {'.shards_shardmw_a'}

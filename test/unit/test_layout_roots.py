@@ -432,18 +432,6 @@ class TestReadRoot:
             state = read_root(backend, {}, PATH, waits=True)
         assert state.answered == 3
 
-    def test_asks_the_newest_by_way_of_another_app(self):
-        asked = []
-
-        def app(env, start_response):
-            asked.append((env['REQUEST_METHOD'], env['HTTP_X_NEWEST']))
-            start_response('204 No Content', [])
-            return [b'']
-
-        env = {'swift.infocache': {}}
-        assert read_root(Backend(app, Logger(), 4), env, PATH).exists
-        assert asked == [('HEAD', 'true')]
-
 
 class TestContentsOf:
     @pytest.fixture

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from swift.common.wsgi import loadapp
 
+from shardmw import __version__
 from shardmw.backend.config import OPTION_NAMES, OPTION_PREFIXES, parse_options
 from shardmw.container_server.filter import ContainerFilter
 from shardmw.core.placement import object_key, shard_key, shard_of
@@ -147,9 +148,7 @@ def test_the_unit_starts_the_daemon_with_the_configuration_of_its_sample():
     command, conf = service['ExecStart'].split()
     assert Path(command).is_absolute()
     scripts = entry_points(group='console_scripts', name=Path(command).name)
-    assert {each.value for each in scripts} == {
-        'shardmw.admin.entry_points:resharder'
-    }
+    assert {each.value for each in scripts} == {'shardmw.reshard.daemon:main'}
     assert f'as {conf}.' in (ETC / f'{Path(conf).name}-sample').read_text()
     assert service['User'] == 'swift'
 
@@ -239,7 +238,7 @@ def test_a_wheel_has_all_modules_and_nothing_else(wheel):
     modules = {
         str(path.relative_to(PROJECT))
         for path in (PROJECT / 'shardmw').rglob('*')
-        if path.suffix in ('.py', '.j2', '.mplstyle')
+        if path.suffix == '.py'
     }
     packed = {
         name
@@ -274,12 +273,25 @@ def test_a_wheel_has_the_filter_and_the_commands(wheel):
         'shardmw_listings': 'shardmw.proxy.listings_filter:filter_factory',
     }
     assert dict(packed['console_scripts']) == {
-        'shardmw-admin': 'shardmw.admin.entry_points:admin',
-        'shardmw-bench': 'shardmw.admin.entry_points:bench',
-        'shardmw-resharder': 'shardmw.admin.entry_points:resharder',
-        'shardmw-saio': 'shardmw.admin.entry_points:saio',
+        'shardmw-admin': 'shardmw.admin.cli:main',
+        'shardmw-resharder': 'shardmw.reshard.daemon:main',
     }
 
 
 def test_a_wheel_has_the_license(wheel):
     assert any(name.endswith('/LICENSE') for name in wheel.namelist())
+
+
+def test_a_wheel_needs_little(wheel):
+    (path,) = (n for n in wheel.namelist() if n.endswith('/METADATA'))
+    text = wheel.read(path).decode('utf-8')
+    needed = re.findall(r'^Requires-Dist: ([\w-]+)', text, re.MULTILINE)
+    assert sorted(needed) == ['click', 'orjson', 'swift']
+
+
+def test_the_tools_are_those_of_this_release():
+    config = configparser.ConfigParser()
+    config.read(PROJECT / 'tools' / 'setup.cfg')
+    assert config['metadata']['version'] == __version__
+    needed = config['options']['install_requires'].split()
+    assert f'shardmw=={__version__}' in needed

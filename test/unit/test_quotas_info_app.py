@@ -91,6 +91,11 @@ def filter_in(app) -> ShardMiddleware:
     return next(each for each in app._pipeline if _is_filter(each))
 
 
+def info_app_of(app) -> InfoApp:
+    """Return the app to which the filters of a pipeline send info requests."""
+    return filter_in(app)._pipeline_request_logging_app
+
+
 def _is_filter(app) -> bool:
     return isinstance(app, ShardMiddleware)
 
@@ -258,9 +263,8 @@ class TestAccountQuota:
         self, swift, app
     ):
         set_meta(swift, app, PATH, self.BYTES, 39, RESELLER)
-        filter_app = filter_in(app)
         logger = Logger()
-        swift._pipeline_request_logging_app.logger = logger
+        info_app_of(app).logger = logger
         swift.register('HEAD', f'/v1/{HIDDEN}', 503)
         assert upload(swift, app, 10)[0] == 201
         assert (
@@ -320,7 +324,8 @@ class TestInfo:
         assert (info['total_object_count'], info['container_count']) == (3, 2)
 
     def test_with_a_damaged_record_is_that_of_the_root(self, swift, app):
-        filter_in(app)._info_app.logger = logger = Logger()
+        logger = Logger()
+        info_app_of(app).logger = logger
         headers = {
             RECORD_HEADER: 'damaged',
             TestContainerQuota.COUNT: '100',
@@ -573,7 +578,7 @@ class TestInstall:
     def test_gives_every_filter_the_info_app(self, swift):
         app = loaded(swift, FILTERS)
         filters = app._pipeline[:-1]
-        info_app = filter_in(app)._info_app
+        info_app = info_app_of(app)
         assert {each._pipeline_request_logging_app for each in filters} == {
             info_app
         }
@@ -583,12 +588,12 @@ class TestInstall:
     ):
         app = loaded(swift, FILTERS)
         swift.send(app, 'HEAD', PATH)
-        info_app = filter_in(app)._info_app
+        info_app = info_app_of(app)
         assert swift._pipeline_request_logging_app is info_app
 
     def test_keeps_the_filter_that_logs_requests_for_info(self, swift):
         app = loaded(swift, FILTERS)
-        logging_app = filter_in(app)._info_app.app
+        logging_app = info_app_of(app).app
         assert type(logging_app).__name__ == 'ProxyLoggingMiddleware'
 
 
