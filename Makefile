@@ -53,7 +53,8 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH):/usr/local/sbin:/usr/sbin:/sbin
 help:
 	@echo 'make demo   archive the logs of a CI in a sharded container'
 	@echo 'make test   check the style, run the unit and functional tests'
-	@echo 'make lint   check the style'
+	@echo 'make lint   check the style, and which rooms import which'
+	@echo 'make contract SWIFT=DIR  check what is used of a checkout of Swift'
 	@echo 'make wheel  build the package for operators in dist; make wheels both'
 	@echo 'make clean  remove what the others made'
 	@echo 'make faults  look for wrong histories while layouts change and servers fail'
@@ -65,9 +66,14 @@ demo: $(INSTALLED) memcached
 
 .PHONY: test
 test: lint memcached
-	python -m pytest $(UNIT_JOBS) test/unit $(PYTEST) $(NONE_IS_FINE)
+	python -m pytest $(UNIT_JOBS) test/unit test/contract \
+	    $(PYTEST) $(NONE_IS_FINE)
 	python -m pytest $(FUNCTIONAL_JOBS) test/functional $(PYTEST) $(NONE_IS_FINE)
 	$(if $(PYTEST),,python -m test.conformance $(CONFORMANCE_PART))
+
+.PHONY: contract
+contract: $(INSTALLED)
+	$(if $(SWIFT),PYTHONPATH='$(SWIFT)') python -m pytest test/contract
 
 .PHONY: conformance
 conformance: $(INSTALLED) memcached
@@ -85,6 +91,7 @@ lint: $(INSTALLED)
 	ruff check
 	ruff format --check
 	lint-imports
+	tools/check-seam
 
 .PHONY: wheel wheels
 wheel: WHEELS = .

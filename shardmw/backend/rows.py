@@ -37,6 +37,10 @@ COPY, REMOVAL = 'copy', 'removal'
 #: What a container server answers without its disks.
 PROBE_METHOD = 'OPTIONS'
 
+#: What a container server lists of a row. A release of Swift that lists more
+#: has further columns, which a row would lose when it moves.
+LISTED = frozenset({'name', 'bytes', 'hash', 'content_type', 'last_modified'})
+
 #: How many times, in whole seconds, to cache the conversion of.
 CACHED_SECONDS = 32_768
 
@@ -196,7 +200,16 @@ def moved_row(listed: dict, policy_index: int, offset: int) -> dict:
 
     :param listed: a row of a container server's JSON listing
     :param offset: the offset of the layout in which it moves
+    :raises BackendError: if Swift lists more of the row than is known here
     """
+    unknown = listed.keys() - LISTED
+    if unknown:
+        raise BackendError(
+            None,
+            503,
+            f'rows have {", ".join(sorted(unknown))}, which this release of '
+            'shardmw cannot move: upgrade shardmw',
+        )
     return {
         'name': listed['name'],
         'created_at': _moved_timestamp(listed, offset),

@@ -42,6 +42,19 @@ def test_a_moved_row_has_the_listed_time_and_the_offset(ticks, offset):
     assert tombstone(listed, 0, offset)['created_at'] == expected
 
 
+def test_a_row_with_a_column_that_is_unknown_here_does_not_move():
+    listed = {
+        'name': 'o',
+        'bytes': 1,
+        'hash': 'etag',
+        'content_type': 'text/plain',
+        'last_modified': '2026-01-01T00:00:00.000000',
+    }
+    assert moved_row(listed, 0, 1)['name'] == 'o'
+    with pytest.raises(BackendError, match='rows have checksum, which this'):
+        moved_row({**listed, 'checksum': 'x'}, 0, 1)
+
+
 class Database:
     """A container's database, of one policy.
 
