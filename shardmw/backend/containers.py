@@ -7,8 +7,9 @@ from swift.common.http import is_server_error, is_success
 from swift.common.request_helpers import get_sys_meta_prefix
 from swift.common.swob import Request
 
-from shardmw.core.layout import ANNOUNCED, Layout, parse_record
+from shardmw.core.layout import Layout, parse_record
 from shardmw.core.paths import Path
+from shardmw.core.phases import Side
 from shardmw.core.placement import (
     ALL_NAMES,
     NameRange,
@@ -122,13 +123,12 @@ class LogicalContainer:
 
         :param names: leave out the shards that can have none of these
         """
-        layout = self.layout
-        new = shards_of_range(names, *layout.sharding)
-        former = shards_of_range(names, *layout.former_sharding)
-        former = range(
-            layout.shards + former.start, layout.shards + former.stop
-        )
-        return [stage for stage in (former, new) if stage]
+        stages = []
+        for side in self.layout.rules.reads:
+            first = self.layout.first_shard(side)
+            found = shards_of_range(names, *self.layout.sharding_of(side))
+            stages.append(range(first + found.start, first + found.stop))
+        return [stage for stage in stages if stage]
 
     @property
     def moves_to_root(self) -> bool:
@@ -140,9 +140,7 @@ class LogicalContainer:
 
         :returns: None if that is the root
         """
-        if self.layout.phase == ANNOUNCED:
-            return self._former_shard_of(name)
-        return self._new_shard_of(name)
+        return self._shard_on(self.layout.rules.rows_to, name)
 
     def place_of(self, name: str) -> str:
         """Return where a new row goes, ``account/container``."""
@@ -150,10 +148,8 @@ class LogicalContainer:
 
     def places_of(self, name: str) -> set[str]:
         """Return where rows of a name may be, ``account/container``."""
-        layout = self.layout
-        shards = {self._new_shard_of(name)}
-        if layout.is_changing:
-            shards.add(self._former_shard_of(name))
+        sides = self.layout.rules.tombstones_to
+        shards = {self._shard_on(side, name) for side in sides}
         if self.may_have_strays:
             shards.add(None)
         return {self.place_in(shard) for shard in shards}
@@ -167,24 +163,15 @@ class LogicalContainer:
             return f'{self.account}/{self.container}'
         return f'{self.hidden_account}/{self.backing(shard)}'
 
-    def _new_shard_of(self, name: str) -> int | None:
-        """Return the index of the shard now, or after the change under way.
+    def _shard_on(self, side: Side, name: str) -> int | None:
+        """Return the index of the shard of a name on one side of a change.
 
         :returns: None if that is the root
         """
-        if not self.layout.shards:
+        sharding = self.layout.sharding_of(side)
+        if not sharding.shards:
             return None
-        return shard_of(name, *self.layout.sharding)
-
-    def _former_shard_of(self, name: str) -> int | None:
-        """Return the index of the shard before the change under way.
-
-        :returns: None if that is the root
-        """
-        if not self.layout.former:
-            return None
-        former = shard_of(name, *self.layout.former_sharding)
-        return self.layout.shards + former
+        return self.layout.first_shard(side) + shard_of(name, *sharding)
 
     def backing(self, shard: int) -> str:
         """Return the name of a backing container."""

@@ -43,7 +43,6 @@ from shardmw.backend.requests import Backend, to_environ
 from shardmw.backend.roots import read_root
 from shardmw.core.evidence import Said
 from shardmw.core.layout import (
-    ANNOUNCED,
     SHARD_COUNT_LIMIT,
     TICKS_SECONDS,
     Layout,
@@ -224,7 +223,8 @@ class SyncChange:
 def synced_shards(target: LogicalContainer) -> range:
     """Return the backing containers that sync if the container syncs."""
     layout = target.layout
-    first = layout.shards if layout.phase == ANNOUNCED else 0
+    side = layout.rules.syncs
+    first = layout.first_shard(side) if side else 0
     return range(first, first + (layout.synced or 0))
 
 

@@ -18,19 +18,7 @@ A container that is sharded by directory has version 3 and a depth, and during
 a change the depth before, ``former_depth``. Fields that are 0 are left out. A
 release that does not know of depths refuses version 3.
 
-===========  ==========================  ==================================
-phase        rows of new uploads go to   tombstones go to
-===========  ==========================  ==================================
-announced    the old place               the old and the new place
-moving,      the new place               the new and the old place
-returning
-none (done)  the new place               the new place
-===========  ==========================  ==================================
-
-A listing merges the old place, the new one and the root in all phases. When a
-change is cancelled, its old place becomes the new one. The phase *moving* and
-the end of a change may come only when every proxy must know of the phase
-before (:mod:`shardmw.reshard.change`).
+:mod:`shardmw.core.phases` says what each phase means for requests.
 """
 
 import functools
@@ -38,6 +26,15 @@ import json
 import re
 from dataclasses import dataclass, replace
 from typing import NamedTuple
+
+from shardmw.core.phases import (
+    ANNOUNCED,
+    MOVING,
+    PHASES,
+    RETURNING,
+    Phase,
+    Side,
+)
 
 #: The formats that this release writes and reads: of records without a depth,
 #: and with one.
@@ -61,12 +58,6 @@ TICKS_SECONDS = 0.00002
 
 #: How many parsed records to keep.
 CACHED_RECORDS = 256
-
-#: The phases of a change.
-ANNOUNCED = 'announced'
-MOVING = 'moving'
-#: The same as moving, for a change that has been cancelled.
-RETURNING = 'returning'
 
 _ID = re.compile(f'[0-9a-f]{{{ID_DIGITS}}}')
 _FIELDS = {'version', 'id', 'shards'}
@@ -160,11 +151,22 @@ class Layout:
         return Sharding(self.former or 0, self.former_depth)
 
     @property
+    def rules(self) -> Phase:
+        """Return what the phase means."""
+        return PHASES[self.phase]
+
+    def sharding_of(self, side: Side) -> Sharding:
+        """Return how rows are spread on one side of a change."""
+        return self.former_sharding if side is Side.OLD else self.sharding
+
+    def first_shard(self, side: Side) -> int:
+        """Return the index of a side's first backing container."""
+        return self.shards if side is Side.OLD else 0
+
+    @property
     def written_sharding(self) -> Sharding:
         """Return how rows of new uploads are spread."""
-        if self.phase == ANNOUNCED:
-            return self.former_sharding
-        return self.sharding
+        return self.sharding_of(self.rules.rows_to)
 
     @property
     def written(self) -> int:
@@ -175,16 +177,13 @@ class Layout:
     def synced(self) -> int | None:
         """Return the number of shards whose rows container sync reads.
 
-        Rows are removed from a place with tombstones that container sync
-        would send to the other container. So a place that rows return to is
-        not synced before all have returned.
-
         :returns: 0 for the root; None while no place is synced
         """
-        goes_to_root = self.phase == MOVING and self.shards == 0
-        if self.phase == RETURNING or goes_to_root:
+        rules = self.rules
+        if rules.syncs is None:
             return None
-        return self.written
+        shards = self.sharding_of(rules.syncs).shards
+        return shards if shards or rules.syncs_root else None
 
     @property
     def backing_count(self) -> int:

@@ -51,14 +51,13 @@ from shardmw.backend.sync_settings import (
     shard_headers,
 )
 from shardmw.core.layout import (
-    ANNOUNCED,
     PLAIN,
-    RETURNING,
     Layout,
     Sharding,
     time_of_id,
 )
 from shardmw.core.paths import Path
+from shardmw.core.phases import Side
 from shardmw.core.placement import can_be_sharded
 from shardmw.proxy.layouts import LEAST_SECONDS, UNCONFIRMED_SECONDS
 from shardmw.reshard.passes import Pace, RowPass
@@ -264,7 +263,7 @@ class Resharding:
         layout = root.record or PLAIN
         if not layout.is_changing:
             raise ChangeRefusedError('its layout is not changing')
-        if layout.phase == RETURNING:
+        if layout.rules.is_cancelled:
             self.register.note(self.path)
             return
         cancelled = layout.cancelled(time.time())
@@ -380,8 +379,8 @@ class Resharding:
             self._note('done')
             return True
         self.progress.change = layout.id, layout.former_sharding
-        if layout.phase == ANNOUNCED:
-            self._note(ANNOUNCED)
+        if layout.rules.moves_from is None:
+            self._note(layout.phase)
             self._put_shards(self._target(root, layout))
             self._wait_until_known(layout)
             # It has to send the deletions of before from the old place.
@@ -406,7 +405,7 @@ class Resharding:
         :raises BackendError: if the root does not answer
         """
         layout = root.record
-        if layout.phase != RETURNING:
+        if not layout.rules.is_cancelled:
             if not self._target(root, layout).moves_to_root:
                 return 0
             if lists_nothing(self.backend, self.env, self.path):
@@ -727,5 +726,8 @@ def _sources(target: LogicalContainer) -> list[int | None]:
     Strays move to the shards, and stay if the root is the new place.
     """
     layout = target.layout
-    former = list(range(layout.shards, layout.backing_count))
-    return [*former, None] if layout.shards else former
+    # Before rows move, it is the side that they will move out of.
+    side = layout.rules.moves_from or Side.OLD
+    first = layout.first_shard(side)
+    shards = range(first, first + layout.sharding_of(side).shards)
+    return [*shards, None] if layout.shards else [*shards]

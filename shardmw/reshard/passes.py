@@ -48,7 +48,6 @@ from shardmw.core.batch import (
     encode_reads,
 )
 from shardmw.core.evidence import Said, Verdict, verdict
-from shardmw.core.layout import RETURNING
 from shardmw.reshard.moving import (
     AT_A_TIME,
     RowMover,
@@ -543,7 +542,7 @@ class RowPass:
         All of them get an offset: a mover that was paused before the change
         was cancelled may still send tombstones.
         """
-        return self.target.layout.phase == RETURNING
+        return self.target.layout.rules.is_cancelled
 
     def _may_be_hidden_in(self, place: str) -> bool:
         """Return True if tombstones of moves may hide copies in a place."""

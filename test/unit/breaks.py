@@ -2,7 +2,8 @@
 """Rules of a change of layout, each broken on purpose.
 
 A search for wrong histories must find each of them. Every function yields the
-patches that break one rule.
+patches that break one rule, and names the invariant of
+:mod:`shardmw.core.phases` that no longer holds.
 """
 
 import math
@@ -34,7 +35,7 @@ AHEAD_SECONDS = 3600
 
 
 def one_tombstone() -> Iterator:
-    """Leave a tombstone only where new rows go."""
+    """I2: Leave a tombstone only where new rows go."""
     yield mock.patch.object(
         LogicalContainer,
         'places_of',
@@ -43,7 +44,7 @@ def one_tombstone() -> Iterator:
 
 
 def skipped_phase() -> Iterator:
-    """Begin the change with the phase *moving*."""
+    """I1: Begin the change with the phase *moving*."""
     announced = Layout.announced
     yield mock.patch.object(
         Layout,
@@ -53,21 +54,21 @@ def skipped_phase() -> Iterator:
 
 
 def no_wait() -> Iterator:
-    """Begin a phase before all proxies know of the previous one."""
+    """I1: Begin a phase before all proxies know of the previous one."""
     yield mock.patch.object(
         Resharding, '_wait_until_known', lambda *args, **kwargs: None
     )
 
 
 def no_settling() -> Iterator:
-    """End the change once the old place is empty, and ignore late rows."""
+    """I6: End the change once the old place is empty, and ignore late rows."""
     yield mock.patch.object(changesim, 'SETTLE_SECONDS', 0)
     yield mock.patch.object(changesim, 'settle', lambda *args: NOTHING)
     yield mock.patch.object(Resharding, 'sweep', lambda *args: 0)
 
 
 def moved_at_once() -> Iterator:
-    """Remove rows from their old place while older listings may be read.
+    """I3: Remove rows from their old place while older listings may be read.
 
     These listings began before the rows were copied.
     """
@@ -76,7 +77,7 @@ def moved_at_once() -> Iterator:
 
 
 def quorum_is_enough() -> Iterator:
-    """Remove old rows when a quorum of replicas has the new ones."""
+    """I4: Remove rows when a quorum of replicas has the new ones."""
     merge_rows = moving.merge_rows
     yield mock.patch.object(
         moving, 'merge_rows', lambda *args: merge_rows(*args) or True
@@ -84,7 +85,7 @@ def quorum_is_enough() -> Iterator:
 
 
 def tombstones_of_now() -> Iterator:
-    """Remove a row from its old place with a tombstone of the move's time."""
+    """I5: Remove a row with a tombstone of the time of the move."""
     tombstone = moving.tombstone
 
     def of_now(*args) -> dict:
@@ -95,7 +96,7 @@ def tombstones_of_now() -> Iterator:
 
 
 def offsets_of_clocks() -> Iterator:
-    """Take the offsets of moved rows from clocks.
+    """I5: Take the offsets of moved rows from clocks.
 
     The clock of the process that moves rows into shards is ahead.
     """
@@ -108,7 +109,7 @@ def offsets_of_clocks() -> Iterator:
 
 
 def one_replica_is_trusted() -> Iterator:
-    """Move rows that only some replicas have like all other rows."""
+    """I7: Move rows that only some replicas have like all other rows."""
     compared = passes._compared
 
     def trusted(*args) -> tuple[list, list]:
@@ -119,7 +120,7 @@ def one_replica_is_trusted() -> Iterator:
 
 
 def missing_is_deleted() -> Iterator:
-    """Count a replica without a database as deleted."""
+    """I7: Count a replica without a database as deleted."""
     replica_of = nodes.replica_of
 
     def deleted(answer: Answer) -> Replica:
@@ -132,7 +133,7 @@ def missing_is_deleted() -> Iterator:
 
 
 def two_fast_answers() -> Iterator:
-    """Decide by any majority of answers, without waiting for the others."""
+    """I7: Decide by any majority of answers, without waiting for others."""
 
     def first_answers(*args, **kwargs) -> list[Answer]:
         fast = mock.patch.object(nodes, 'replica_of', _knows_if_answered)
@@ -149,7 +150,7 @@ def two_fast_answers() -> Iterator:
 
 
 def plain_by_one_replica() -> Iterator:
-    """Treat a container as plain if one replica says so."""
+    """I7: Treat a container as plain if one replica says so."""
     yield mock.patch.object(
         Layouts, '_confirm_plain', lambda *args, **kwargs: None
     )
