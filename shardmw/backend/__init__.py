@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The interface to Swift.
+"""Requests to backing containers, roots and rows, for all processes.
 
-Most code that depends on Swift's less public parts is in this package: the
-keys of the info cache, requests to container servers, memcached and green
-threads.
+The options and the metrics are here, too.
 """

@@ -3,6 +3,6 @@
 
 No other room imports the proxy's controllers, the container and object servers
 or eventlet, or touches a name of Swift that begins with an underscore; ``make
-lint`` checks that. :mod:`shardmw.swift.contract` lists each part that is used
-here, and why.
+lint`` checks that. ``test/contract`` has a test for each part that is used
+here, and says why.
 """

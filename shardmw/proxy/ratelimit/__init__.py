@@ -3,7 +3,8 @@
 
 ``accounting`` decides what counts and against which counter. ``limiter`` makes
 requests wait or refuses them. ``slots`` reserves slots of counters in
-memcached, by the time of ``clock``. ``gcra`` and ``worker_state`` are pure.
+memcached, by the time of ``clock``. ``worker_state`` is pure, like
+:mod:`shardmw.core.gcra`.
 ``container_rate`` is the rate that an operator gives to one container,
 ``account_rate`` the account's rate of Swift's own ratelimit filter.
 """
