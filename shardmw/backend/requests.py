@@ -20,6 +20,7 @@ from shardmw.backend.containers import (
     BackendError,
     LogicalContainer,
 )
+from shardmw.backend.garbage import leave_out_lasting_objects
 from shardmw.backend.metrics import SILENT, Metrics
 from shardmw.backend.shard_reads import ShardReads
 from shardmw.backend.throttle import Throttle
@@ -27,7 +28,6 @@ from shardmw.backend.turns import TURN_ENV, Turns
 from shardmw.core.batch import Address
 from shardmw.core.paths import Path, parse_path
 from shardmw.core.placement import REGISTER, is_hidden_account, owner_of
-from shardmw.garbage import leave_out_lasting_objects
 from shardmw.swift import proxy_app
 from shardmw.swift.concurrency import Timeout
 from shardmw.swift.infocache import INFOCACHE_ENV, info_at_hand

@@ -40,6 +40,7 @@ from swift.common.swob import HTTPBadRequest, HTTPException, Request, Response
 from swift.common.utils import Timestamp, config_true_value, get_logger
 
 from shardmw.backend.config import ConfigError, check_option_names
+from shardmw.backend.garbage import leave_out_lasting_objects
 from shardmw.container_server.background_merges import BackgroundMerges
 from shardmw.core.batch import (
     METHOD,
@@ -49,7 +50,6 @@ from shardmw.core.batch import (
     decode_reads,
     encode_found,
 )
-from shardmw.garbage import leave_out_lasting_objects
 from shardmw.swift.concurrency import Timeout, Turn
 from shardmw.swift.container_rows import listed_rows, simple_text
 from shardmw.swift.container_server import (

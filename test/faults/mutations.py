@@ -38,7 +38,7 @@ MUTATIONS = {
         'a DELETE leaves a tombstone only where new rows go',
         (
             (
-                'controllers/obj.py',
+                'proxy/object.py',
                 'places = target.places_of(path.name)',
                 'places = {target.place_of(path.name)}',
             ),
@@ -49,7 +49,7 @@ MUTATIONS = {
         'of two rows of a name, a listing shows the older one',
         (
             (
-                'listing/rows.py',
+                'core/listing_rows.py',
                 '_last_modified(other) > _last_modified(text)',
                 '_last_modified(other) < _last_modified(text)',
             ),
@@ -60,12 +60,12 @@ MUTATIONS = {
         'a shard that does not answer counts as empty',
         (
             (
-                'listing/request.py',
+                'proxy/listing/request.py',
                 '            )\n            require_success(answers)\n',
                 '            )\n',
             ),
             (
-                'listing/request.py',
+                'proxy/listing/request.py',
                 '            if not answer.is_success:\n'
                 '                return answer\n'
                 '            page.add',
@@ -78,13 +78,13 @@ MUTATIONS = {
         'the layout record of one replica is enough',
         (
             (
-                'layout/lookup.py',
+                'proxy/layouts.py',
                 '                layout = self._confirm(env, path, layout, '
                 'max_age)\n            else',
                 '                pass\n            else',
             ),
             (
-                'layout/lookup.py',
+                'proxy/layouts.py',
                 'layout = self._confirm_plain(env, path, max_age)',
                 'layout = None',
             ),
@@ -115,14 +115,14 @@ MUTATIONS = {
         'rows that reach the old place after the first pass are not moved',
         (
             (
-                'layout/resharding.py',
+                'reshard/change.py',
                 'while self._look_through(target, sources):\n'
                 '            sleep',
                 'for _ in range(bool(self._look_through(target, sources))):\n'
                 '            sleep',
             ),
             (
-                'layout/resharding.py',
+                'reshard/change.py',
                 'while (\n'
                 '            time.monotonic() - self._quiet_since < '
                 'self.options.settle_seconds\n'
@@ -130,12 +130,12 @@ MUTATIONS = {
                 'while False',
             ),
             (
-                'layout/late_rows.py',
+                'reshard/late_rows.py',
                 '    return settling.settle(left)\n',
                 '    return NOTHING\n',
             ),
             (
-                'layout/resharding.py',
+                'reshard/change.py',
                 'return self._look_through(\n'
                 '            target, [*shards, None], '
                 'self._sweeping(target, kept_seconds)\n        )',
@@ -148,18 +148,18 @@ MUTATIONS = {
         'a phase begins before all proxies know of the one before',
         (
             (
-                'layout/resharding.py',
+                'reshard/change.py',
                 '        sleep(max(seconds, cached))\n',
                 '',
             ),
             (
-                'layout/resharding.py',
+                'reshard/change.py',
                 '            if root.holders == root.replicas:\n'
                 '                break\n',
                 '            break\n',
             ),
             (
-                'layout/resharding.py',
+                'reshard/change.py',
                 '        self.backend.forget_info(self.env, self.path)\n',
                 '',
             ),
@@ -170,12 +170,12 @@ MUTATIONS = {
         'rows do not stay in their old place for a second',
         (
             (
-                'layout/passes.py',
+                'reshard/passes.py',
                 'self._steps.append((time.monotonic() + self._seconds, step))',
                 'self._steps.append((0, step))',
             ),
             (
-                'listing/request.py',
+                'proxy/listing/request.py',
                 'if answered - self._began >= STAY_SECONDS:',
                 'if False:',
             ),
@@ -211,8 +211,8 @@ MUTATIONS = {
         (
             (
                 'backend/containers.py',
-                'for stage in (former, new) if stage',
-                'for stage in (new,) if stage',
+                'for side in self.layout.rules.reads:',
+                'for side in self.layout.rules.reads[-1:]:',
             ),
         ),
         ('mover-killed-reshard',),
@@ -221,7 +221,7 @@ MUTATIONS = {
         'a change ends before its rows have moved',
         (
             (
-                'layout/resharding.py',
+                'reshard/change.py',
                 '        self._move(root)\n',
                 '',
             ),
@@ -232,7 +232,7 @@ MUTATIONS = {
         'a listing leaves out the rows that are still in the root',
         (
             (
-                'listing/request.py',
+                'proxy/listing/request.py',
                 '        page.merge(_rows_in(root))\n',
                 '',
             ),
@@ -243,7 +243,7 @@ MUTATIONS = {
         'the tombstone of a DELETE goes to the root',
         (
             (
-                'controllers/obj.py',
+                'proxy/object.py',
                 'if target.layout.written:',
                 "if target.layout.written and req.method != 'DELETE':",
             ),
@@ -254,7 +254,7 @@ MUTATIONS = {
         'the last row of each page is not moved',
         (
             (
-                'layout/passes.py',
+                'reshard/passes.py',
                 'for row in [*agreed, *existing]:',
                 'for row in [*agreed, *existing][:-1]:',
             ),
