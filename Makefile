@@ -31,11 +31,15 @@ NONE_IS_FINE = $(if $(PYTEST),|| [ $$? -eq 5 ])
 
 # Addresses here need no name server, and without the client for one each of
 # Swift's processes starts 0.2 s sooner.
-test: export EVENTLET_NO_GREENDNS = yes
+test test-tools: export EVENTLET_NO_GREENDNS = yes
 
 # The tests start the commands and servers some thousand times. Without the
 # compiled modules each starts 0.2 s later.
-test: export PYTHONDONTWRITEBYTECODE =
+test test-tools: export PYTHONDONTWRITEBYTECODE =
+
+# A demo and a measurement with the tools; make test-tools runs all their tests.
+TOOLS_SMOKE = test/tools/functional/test_demo.py \
+    test/tools/functional/test_bench_commands.py
 
 # What a few minutes have time for of Swift's own tests.
 CONFORMANCE_PART = --variants base --suites basics
@@ -53,6 +57,7 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH):/usr/local/sbin:/usr/sbin:/sbin
 help:
 	@echo 'make demo   archive the logs of a CI in a sharded container'
 	@echo 'make test   check the style, run the unit and functional tests'
+	@echo 'make test-tools  run the tests of the embedded Swift and the benchmark'
 	@echo 'make lint   check the style, and which rooms import which'
 	@echo 'make contract SWIFT=DIR  check what is used of a checkout of Swift'
 	@echo 'make wheel  build the package for operators in dist; make wheels both'
@@ -68,8 +73,15 @@ demo: $(INSTALLED) memcached
 test: lint memcached
 	python -m pytest $(UNIT_JOBS) test/unit test/contract \
 	    $(PYTEST) $(NONE_IS_FINE)
-	python -m pytest $(FUNCTIONAL_JOBS) test/functional $(PYTEST) $(NONE_IS_FINE)
+	python -m pytest $(FUNCTIONAL_JOBS) test/functional $(TOOLS_SMOKE) \
+	    $(PYTEST) $(NONE_IS_FINE)
 	$(if $(PYTEST),,python -m test.conformance $(CONFORMANCE_PART))
+
+.PHONY: test-tools
+test-tools: $(INSTALLED) memcached
+	python -m pytest $(UNIT_JOBS) test/tools/unit $(PYTEST) $(NONE_IS_FINE)
+	python -m pytest $(FUNCTIONAL_JOBS) test/tools/functional $(PYTEST) \
+	    $(NONE_IS_FINE)
 
 .PHONY: contract
 contract: $(INSTALLED)

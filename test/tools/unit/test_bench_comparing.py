@@ -36,10 +36,10 @@ from shardmw_bench.screen import Screen, load_text
 from shardmw_bench.templates import conditions_text, objects_text, varying
 from shardmw_bench.workloads import report as works
 
-from test.unit.test_bench_load import sample, samples_of
-from test.unit.test_bench_ratelimit import ORIGIN
-from test.unit.test_bench_reports import cells
-from test.unit.test_bench_runs import run_of
+from test.tools.unit.test_bench_load import sample, samples_of
+from test.tools.unit.test_bench_ratelimit import ORIGIN
+from test.tools.unit.test_bench_reports import cells
+from test.tools.unit.test_bench_runs import run_of
 
 
 def warnings(runs: list[Run]) -> list[str]:

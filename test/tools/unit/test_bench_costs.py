@@ -35,7 +35,7 @@ from shardmw_bench.targets.usage import (
 
 from shardmw.core.listing_page import first_share
 from shardmw.core.placement import shard_of
-from test.unit.test_bench_measured import cells_of
+from test.tools.unit.test_bench_measured import cells_of
 
 MANY = sharded(4)
 

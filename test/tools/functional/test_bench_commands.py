@@ -11,7 +11,8 @@ import time
 import pytest
 from shardmw_bench.targets.account import Account
 
-from test.functional.benching import (
+from test.functional.conftest import USER, unique
+from test.tools.functional.benching import (
     csv_rows,
     own_cluster_is,
     result_of,
@@ -20,7 +21,6 @@ from test.functional.benching import (
     run_on_terminal,
     start_bench,
 )
-from test.functional.conftest import USER, unique
 
 SHORT = ('-t', '4', '--count', '40', '--shards', '0,2')
 OBJECTS = ('--objects', '20', '-b', '1K')

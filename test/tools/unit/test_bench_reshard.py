@@ -24,8 +24,8 @@ from shardmw_bench.scenarios.reshard import (
 )
 from shardmw_saio.config import CONTAINER_FILTER
 
-from test.unit.test_bench_load import outcome_of
-from test.unit.test_bench_reports import cells
+from test.tools.unit.test_bench_load import outcome_of
+from test.tools.unit.test_bench_reports import cells
 
 PARAMETERS = Reshard(shards=(4,), rounds=3)
 

@@ -14,8 +14,8 @@ from shardmw_bench.scenarios.listings import (
     ListingFairness,
 )
 
-from test.unit.test_bench_reports import cells
-from test.unit.test_bench_runs import run_of
+from test.tools.unit.test_bench_reports import cells
+from test.tools.unit.test_bench_runs import run_of
 
 MANY = sharded(4)
 PARAMETERS = ListingFairness(rate=1, shards=(4,), page=(1000, 10))

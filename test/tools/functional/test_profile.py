@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-PROFILE = Path(__file__).parents[2] / 'tools' / 'profile'
+PROFILE = Path(__file__).parents[3] / 'tools' / 'profile'
 
 #: A fake py-spy: one sample in shardmw's rows, three in databases, and many of
 #: a process that waits.

@@ -30,7 +30,7 @@ from shardmw_saio import ClusterOptions
 from shardmw_saio.config import check_settings
 
 from shardmw.core.placement import shard_of
-from test.unit.test_bench_load import outcome_of, sample
+from test.tools.unit.test_bench_load import outcome_of, sample
 
 ORIGIN = Provenance(
     *('2026-11-21', '0.1.0', 'abc1234', '2.38.3', '3.11.7', '1.6.18'),

@@ -19,7 +19,7 @@ from shardmw_bench.scenarios.container_growth import ContainerGrowth
 from shardmw_bench.scenarios.replica_convergence import ReplicaConvergence
 from shardmw_bench.targets.account import Account, Auth
 
-from test.unit.test_bench_load import outcome_of, sample
+from test.tools.unit.test_bench_load import outcome_of, sample
 
 MANY = sharded(4)
 

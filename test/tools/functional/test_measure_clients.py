@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-MEASURE = Path(__file__).parents[2] / 'tools' / 'measure-clients'
+MEASURE = Path(__file__).parents[3] / 'tools' / 'measure-clients'
 KINDS = ['plain', 'by name', 'by directory']
 PROGRAMS = [
     'swift list, a directory',

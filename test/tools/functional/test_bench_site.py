@@ -18,8 +18,8 @@ from shardmw_bench.site import embedded_site, remote_site
 from shardmw_bench.targets.account import Account, Auth, ContainerHead
 from shardmw_saio import ClusterOptions
 
-from test.functional.benching import runner
 from test.functional.conftest import USER, make_plain, unique
+from test.tools.functional.benching import runner
 
 KINDS = (PLAIN, sharded(3), native(3))
 NAMES = TreeNames(2, 10)

@@ -11,7 +11,7 @@ from shardmw_bench.replicas import contents, converge, empty_device
 from shardmw_bench.site import embedded_site
 from shardmw_saio import ClusterOptions
 
-from test.functional.benching import runner
+from test.tools.functional.benching import runner
 
 KIND = sharded(2)
 ROWS = 500

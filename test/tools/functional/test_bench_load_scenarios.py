@@ -3,7 +3,7 @@
 
 import pytest
 
-from test.functional.benching import (
+from test.tools.functional.benching import (
     csv_rows,
     own_cluster_is,
     result_of,

@@ -7,7 +7,7 @@ import signal
 import pytest
 from shardmw_bench.report.pages import BEGIN, END
 
-from test.functional.benching import run_bench, run_here, start_bench
+from test.tools.functional.benching import run_bench, run_here, start_bench
 
 #: The quickest experiments, which need only a cluster.
 EXPERIMENTS = ('rates', 'outage')

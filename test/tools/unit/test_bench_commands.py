@@ -39,7 +39,7 @@ from shardmw_bench.workloads.works import (
 )
 from shardmw_saio import SaioError
 
-from test.unit.test_bench_runs import run_of
+from test.tools.unit.test_bench_runs import run_of
 
 
 @pytest.fixture

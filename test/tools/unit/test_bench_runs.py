@@ -13,7 +13,7 @@ from shardmw_bench.load.outcome import Sample
 from shardmw_bench.results.runs import Run
 from shardmw_bench.results.summary import summarize
 
-from test.unit.test_bench_load import outcome_of, sample
+from test.tools.unit.test_bench_load import outcome_of, sample
 
 
 def run_of(

@@ -13,9 +13,9 @@ from shardmw_bench.results.folder import Result
 from shardmw_bench.results.runs import Run
 from shardmw_bench.results.summary import Summary, summarize
 
-from test.unit.test_bench_load import outcome_of, sample
-from test.unit.test_bench_ratelimit import ORIGIN
-from test.unit.test_bench_runs import run_of
+from test.tools.unit.test_bench_load import outcome_of, sample
+from test.tools.unit.test_bench_ratelimit import ORIGIN
+from test.tools.unit.test_bench_runs import run_of
 
 PARAMETERS = {
     'rates': (5.0,),

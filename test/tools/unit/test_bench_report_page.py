@@ -28,8 +28,8 @@ from shardmw_bench.results.folder import Result
 from shardmw_bench.tables import Table
 from shardmw_bench.workloads.works import WORKS
 
-from test.unit.test_bench_plots import run
-from test.unit.test_bench_ratelimit import ORIGIN
+from test.tools.unit.test_bench_plots import run
+from test.tools.unit.test_bench_ratelimit import ORIGIN
 
 PLOT = Plot(
     'compare-write-rate',

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+from test.unit.conftest import *  # noqa: F403
