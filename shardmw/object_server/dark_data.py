@@ -43,7 +43,7 @@ class DarkDataWatcher(object_audit.DarkDataWatcher):
 
     def __init__(self, conf: dict, logger) -> None:
         super().__init__(conf, logger)
-        self.account_ring = object_audit.Ring(SWIFT_DIR, ring_name='account')
+        self.account_ring = object_audit.account_ring(SWIFT_DIR)
 
     def policy_based_object_handling(
         self, data_file_path: str, metadata: dict

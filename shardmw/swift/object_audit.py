@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the audit watcher uses of Swift's own one."""
 
-from swift.obj.watchers.dark_data import (
-    ContainerError as ContainerError,
-)
-from swift.obj.watchers.dark_data import (
-    DarkDataWatcher as DarkDataWatcher,
-)
-from swift.obj.watchers.dark_data import Ring as Ring
-from swift.obj.watchers.dark_data import get_info_1 as get_info_1
+from swift.common.ring import Ring
+from swift.obj.watchers import dark_data
+
+ContainerError = dark_data.ContainerError
+DarkDataWatcher = dark_data.DarkDataWatcher
+get_info_1 = dark_data.get_info_1
+
+
+def account_ring(swift_dir: str) -> Ring:
+    """Return the ring of accounts, as the watcher loads that of containers."""
+    return dark_data.Ring(swift_dir, ring_name='account')

@@ -34,6 +34,7 @@ from shardmw.core.batch import (
     decode_found,
     encode_reads,
 )
+from shardmw.swift import container_server
 from shardmw.swift import pending as waiting
 from shardmw.swift.container_rows import listed_rows
 
@@ -372,7 +373,7 @@ def test_many_rows_are_merged(server, filtered):
 def test_many_rows_are_listed_while_others_keep_them_from_being_merged(
     server, filtered, monkeypatch
 ):
-    monkeypatch.setattr(container_filter, 'PENDING_SECONDS', 0.05)
+    monkeypatch.setattr(container_server, 'PENDING_SECONDS', 0.05)
     send(server, 'PUT', 'locked')
     rows = pending(server, 'locked')
     names = [f'{number:04}' for number in range(1000)]

@@ -172,15 +172,20 @@ TEXTS = {
     for node in ast.walk(tree)
     if count_letters(pattern := pattern_of(node)) >= LEAST_LETTERS
 }
+#: Modules whose errors only the commands print.
+COMMANDS = (
+    *('admin/', 'reshard/change_list', 'reshard/cluster'),
+    'reshard/survey',
+)
 REASONS = {
     pattern
     for name, tree in modules()
-    if not name.startswith('admin')
+    if not name.startswith(COMMANDS)
     for pattern in reasons(tree)
     if pattern
 }
 
-RESHARDER = 'resharder.py'
+RESHARDER = 'reshard/daemon.py'
 
 
 def documented(heading: str) -> list[tuple[str, str]]:

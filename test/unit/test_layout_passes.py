@@ -18,6 +18,7 @@ from shardmw.backend.throttle import MOST_IN_REQUEST
 from shardmw.container_server import filter as container_filter
 from shardmw.container_server.filter import ContainerFilter
 from shardmw.core.batch import METHOD
+from shardmw.core.phases import MOVING, PHASES
 from shardmw.reshard import passes
 from shardmw.reshard.passes import (
     CATCH_UP_SECONDS,
@@ -129,7 +130,7 @@ class Places:
     policy_index = 0
     path = None
     layout = SimpleNamespace(
-        shards=0, is_changing=True, phase='moving', offset=0
+        shards=0, is_changing=True, rules=PHASES[MOVING], offset=0
     )
 
     def __init__(self, *places: list[str]) -> None:
