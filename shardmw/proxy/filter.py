@@ -137,7 +137,7 @@ from shardmw.proxy.pipeline import check_pipeline
 from shardmw.proxy.ratelimit.accounting import VERSIONED_WRITES_SOURCE
 from shardmw.swift.crypto import move_keys
 from shardmw.swift.loading import LoadedFilter, send_info_requests_to
-from shardmw.swift.proxy_app import pass_timestamps_on, proxy_app_of
+from shardmw.swift.proxy_app import pass_timestamps_on
 from shardmw.swift.start_check import redirection_problem
 
 #: The methods with which Swift's daemons read objects of backing containers.
@@ -171,7 +171,7 @@ class ShardMiddleware(LoadedFilter):
 
         :raises ConfigError: if rows would not go to shards
         """
-        problem = redirection_problem(proxy_app_of(self.app))
+        problem = redirection_problem(pipeline[-1])
         if problem:
             raise ConfigError(
                 f'shardmw: Swift {swift_version} does not send rows to '
