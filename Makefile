@@ -119,7 +119,7 @@ $(BUILD):
 .PHONY: clean
 clean:
 	rm -rf $(VENV) $(BUILD) build dist *.egg-info tools/build tools/*.egg-info
-	rm -rf .conformance .hypothesis .pytest_cache .ruff_cache
+	rm -rf .conformance .hypothesis .pytest_cache .ruff_cache .import_linter_cache
 	find shardmw test tools -name __pycache__ -prune -exec rm -rf {} +
 
 .PHONY: memcached

@@ -7,7 +7,7 @@ once.
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import NamedTuple
 
@@ -192,6 +192,23 @@ def row_at(
     return headers, next(found, None)
 
 
+def require_known_columns(rows: Iterable[dict]) -> None:
+    """Check that Swift lists no more of rows than is known here.
+
+    :param rows: of a container server's JSON listing
+    :raises BackendError: if it does
+    """
+    for row in rows:
+        if not row.keys() <= LISTED:
+            unknown = ', '.join(sorted(row.keys() - LISTED))
+            raise BackendError(
+                None,
+                503,
+                f'rows have {unknown}, which this release of shardmw cannot '
+                'move: upgrade shardmw',
+            )
+
+
 def moved_row(listed: dict, policy_index: int, offset: int) -> dict:
     """Return the row to merge into the place that a row moves to.
 
@@ -202,14 +219,7 @@ def moved_row(listed: dict, policy_index: int, offset: int) -> dict:
     :param offset: the offset of the layout in which it moves
     :raises BackendError: if Swift lists more of the row than is known here
     """
-    unknown = listed.keys() - LISTED
-    if unknown:
-        raise BackendError(
-            None,
-            503,
-            f'rows have {", ".join(sorted(unknown))}, which this release of '
-            'shardmw cannot move: upgrade shardmw',
-        )
+    require_known_columns([listed])
     return {
         'name': listed['name'],
         'created_at': _moved_timestamp(listed, offset),

@@ -168,6 +168,8 @@ class Window:
         """Return how long a request must wait; infinity: until an answer."""
         if self._under_way and self._under_way + rows > self.rows:
             return math.inf
+        if self._is_probing:
+            return math.inf
         return max(0, self._rests_until - now)
 
     def begin_probe(self) -> bool:
@@ -183,8 +185,8 @@ class Window:
         """Record how long a probe took; infinity if it failed."""
         self._is_probing = False
         self._probes.append(seconds)
-        usual = min(self._probes)
-        self._count(seconds > LATE_PROBE * usual + SLACK_SECONDS, now)
+        latest = LATE_PROBE * min(self._probes) + SLACK_SECONDS
+        self._count(seconds == math.inf or seconds > latest, now)
 
     def send(
         self,
@@ -291,6 +293,7 @@ class Throttle:
         check()
         while self._pause(nodes, rows):
             # Other requests may have taken the room during the check.
+            probed.clear()
             self._wait_for_room(nodes, rows)
             check()
         now = time.monotonic()
@@ -308,8 +311,7 @@ class Throttle:
             one = next(x for x in under_way if x[0]['id'] == node['id'])
             under_way.remove(one)
             self._window(node).answer(one[1], time.monotonic(), is_good)
-            change, self._change = self._change, Event()
-            change.send()
+            self._tell()
 
         try:
             yield answered
@@ -345,7 +347,13 @@ class Throttle:
         for window, node in windows.items():
             pile.spawn(_probe, window, node, probe)
         list(pile)
+        self._tell()
         return set(windows)
+
+    def _tell(self) -> None:
+        """Wake the requests that wait for a change of the windows."""
+        change, self._change = self._change, Event()
+        change.send()
 
     def _window(self, node: Mapping) -> Window:
         return self._windows[node['ip'], node['port']]

@@ -29,6 +29,7 @@ from typing import NamedTuple
 
 from shardmw.core.phases import (
     ANNOUNCED,
+    DONE,
     MOVING,
     PHASES,
     RETURNING,
@@ -238,13 +239,13 @@ class Layout:
 
     def moving(self, now: float) -> 'Layout':
         """Return the record that follows the announcement of a change."""
-        if self.phase != ANNOUNCED:
+        if self.rules.next != MOVING:
             raise ValueError(f'{self} announces no change')
         return replace(self, phase=MOVING, changed=self._later(now))
 
     def done(self, now: float) -> 'Layout':
         """Return the record that ends a change."""
-        if self.phase not in (MOVING, RETURNING):
+        if not self.is_changing or self.rules.next is not DONE:
             raise ValueError(f'{self} is not moving rows')
         return Layout(
             self.id, self.shards, changed=self._later(now), depth=self.depth
@@ -257,7 +258,7 @@ class Layout:
         that know the one before it, write tombstones to both places and list
         both, so they may run side by side.
         """
-        if self.phase not in (ANNOUNCED, MOVING):
+        if not self.is_changing or self.rules.is_cancelled:
             raise ValueError(f'{self} cannot be cancelled')
         return Layout(
             self.former_id,
@@ -365,7 +366,7 @@ def _check_counts(fields: dict) -> None:
         depths = [fields.get(name, 0) for name in _DEPTH_FIELDS]
         if counts[0] == counts[1] and depths[0] == depths[1]:
             raise LayoutError(f'a change from {shards} to {shards} shards')
-        if fields['phase'] not in (ANNOUNCED, MOVING, RETURNING):
+        if fields['phase'] not in [*filter(None, PHASES)]:
             raise LayoutError(f'phase {fields["phase"]!r}')
     for count in counts:
         if type(count) is not int or not least <= count <= SHARD_COUNT_LIMIT:

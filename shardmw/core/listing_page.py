@@ -163,7 +163,7 @@ class Page:
         else:
             self._merge_known(rows)
         self._is_sorted = False
-        if len(self._names) > max(MOST_ROWS, self.limit):
+        if len(self._names) > max(MOST_ROWS, 2 * self.limit):
             self._drop_rows_behind_the_page()
         return len(rows.names)
 

@@ -2,7 +2,7 @@
 """What each phase of a change of layout means: one table. Pure.
 
 The layout record, the filter, the mover, container sync and the commands read
-this table. Nothing else decides by the name of a phase.
+this table. No other code decides what a phase means.
 
 A *side* is the place or places of rows in one layout: backing containers, or
 the root of a plain container. OLD is the side before a change, NEW the side

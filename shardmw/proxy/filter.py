@@ -109,7 +109,11 @@ from collections.abc import Callable
 from functools import partial
 
 from swift import __version__ as swift_version
-from swift.common.constraints import check_utf8, valid_api_version
+from swift.common.constraints import (
+    AUTO_CREATE_ACCOUNT_PREFIX,
+    check_utf8,
+    valid_api_version,
+)
 from swift.common.middleware.gatekeeper import GatekeeperMiddleware
 from swift.common.registry import register_swift_info
 from swift.common.swob import HTTPNotFound, Request, wsgi_to_str
@@ -127,6 +131,7 @@ from shardmw.core.layout import DEPTH_LIMIT
 from shardmw.core.paths import Path, parse_path
 from shardmw.core.placement import (
     HIDDEN_PREFIX,
+    INTERNAL_PREFIX,
     is_hidden_account,
     is_reserved,
 )
@@ -272,6 +277,12 @@ def filter_factory(global_conf: dict, **local_conf: str) -> Callable:
     """Return the filter's constructor, for PasteDeploy."""
     conf = {**global_conf, **local_conf}
     check_option_names(local_conf)
+    if AUTO_CREATE_ACCOUNT_PREFIX != INTERNAL_PREFIX:
+        raise ConfigError(
+            f'shardmw: auto_create_account_prefix = '
+            f'{AUTO_CREATE_ACCOUNT_PREFIX} in swift.conf: must be '
+            f'{INTERNAL_PREFIX}, as the names of hidden accounts begin'
+        )
     options = check_pipeline(conf, parse_options(conf))
     logger = get_logger(conf, log_route='shardmw')
     metrics = open_metrics(conf, logger, options.metric_containers)

@@ -37,6 +37,7 @@ from shardmw.backend.rows import (
     listed_at,
     merge_rows,
     reading,
+    require_known_columns,
     rows_in_request,
 )
 from shardmw.backend.throttle import MOST_IN_REQUEST
@@ -281,7 +282,7 @@ class RowPass:
         # What has been read from each place: the rows may not be used up yet.
         self._read: dict[str, tuple[list[dict], list[dict], str | None]] = {}
         # False once a server has not answered as shardmw-container does.
-        self._reads_together = True
+        self._lists_tombstones = True
 
     def run(self, sources: list[str]) -> int:
         """Move the rows that are in a wrong place.
@@ -333,11 +334,11 @@ class RowPass:
         """
         limit = container_page(CONTAINER_LISTING_LIMIT)
         query = f'limit={limit}&marker={quote(marker)}'
-        bodies = self._read_together(place, query, TOMBSTONES)
+        bodies = self._listed_tombstones(place, query)
         if bodies is None:
             # Servers without the filter list none. Others do, unless the place
             # was deleted.
-            if self._reads_together and self._listings(
+            if self._lists_tombstones and self._listings(
                 place, 'format=json&limit=1'
             ):
                 raise BackendError(
@@ -640,34 +641,33 @@ class RowPass:
         limit = container_page(limit)
         query = f'format=json&limit={limit}&marker={quote(marker)}'
         with reading(self.backend, place):
-            bodies = self._read_together(place, query)
-            if bodies is None:
-                bodies = self._listings(place, query)
+            # Not as shardmw-container lists it: that knows today's columns.
+            bodies = self._listings(place, query)
         if not bodies:
             return [], [], None
         pages = [orjson.loads(body or b'[]') for body in bodies]
+        for page in pages:
+            require_known_columns(page)
         ends = [page[-1]['name'] for page in pages if len(page) == limit]
         end = min(ends, default=None)
         if len(set(bodies)) == 1:
             return pages[0], [], end
         return (*_compared(pages, end), end)
 
-    def _read_together(
-        self, place: str, query: str, method: str = 'GET'
-    ) -> list[bytes] | None:
-        """List a place with a request to the filter shardmw-container.
+    def _listed_tombstones(self, place: str, query: str) -> list[bytes] | None:
+        """List the tombstones of a place, by the filter shardmw-container.
 
-        :returns: the listing of each replica; None if not all servers can
-                  answer it, and must be asked in another way
+        :returns: the tombstones of each replica; None if not all servers can
+                  list them
         :raises BackendError: if a replica does not answer
         """
-        if not self._reads_together:
+        if not self._lists_tombstones:
             return None
         account, container = place.split('/', 1)
 
         def body(node: dict, part: int) -> bytes:
             read = Read(
-                node['device'], part, account, container, method, query
+                node['device'], part, account, container, TOMBSTONES, query
             )
             return encode_reads([read])
 
@@ -680,14 +680,14 @@ class RowPass:
             body=body,
         )
         if any(is_client_error(answer.status) for answer in answers):
-            self._reads_together = False
+            self._lists_tombstones = False
             return None
         if not all(answer.is_success for answer in answers):
             raise BackendError(None, 503, f'a replica of {place} is away')
         try:
             found = [decode_found(b''.join(a.body), 1)[0] for a in answers]
         except ValueError:
-            self._reads_together = False
+            self._lists_tombstones = False
             return None
         return [each.body for each in found] if all(found) else None
 

@@ -247,6 +247,17 @@ class TestProbes:
             self.probe(window, seconds)
         assert window.rows == FIRST_ROWS / 2
 
+    def test_that_always_fail_have_always_waited(self, window):
+        for _ in range(10 * ROUND_ANSWERS):
+            self.probe(window, math.inf)
+        assert window.rows == LEAST_ROWS
+
+    def test_keep_other_requests_waiting(self, window):
+        assert window.begin_probe()
+        assert window.pause(1, 0) == math.inf
+        window.end_probe(0.001, 0)
+        assert window.pause(1, 0) == 0
+
     def test_do_not_hide_that_a_request_failed(self, window):
         for seconds in (0.001, 0.001):
             window.begin_probe()

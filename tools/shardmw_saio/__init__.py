@@ -96,6 +96,8 @@ Errors
     server ends at its start, the line has the reason from the server's log.
 """
 
+# It hides a warning that eventlet would print.
+import shardmw  # noqa: F401
 from shardmw_saio.cluster import DAEMON_NAMES, Cluster
 from shardmw_saio.errors import SaioError
 from shardmw_saio.options import ClusterOptions

@@ -10,15 +10,19 @@ import gc
 import json
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from types import SimpleNamespace
 from urllib.parse import parse_qsl
 
+from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.memcached import MemcacheRing
 from swift.common.middleware import ratelimit
 from swift.common.swob import Request
 from swift.common.utils import get_logger
 from swift.proxy.controllers import base as swift
 
+from shardmw.backend import roots
+from shardmw.backend.answers import Answer
 from shardmw.backend.containers import RECORD_HEADER
 from shardmw.core.layout import Layout
 from shardmw.core.placement import parse_backing
@@ -54,6 +58,40 @@ _ANSWER = [
 ]
 
 
+class _ProxyApp:
+    """An app that answers at once, with what the filter needs of Swift's.
+
+    :param app: answers requests, also those for single replicas
+    """
+
+    recheck_container_existence = 60
+    swift_owner_headers: Collection[str] = ()
+    max_containers_whitelist: Collection[str] = ()
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+
+    def __call__(self, environ: dict, start_response: Callable):
+        return self._app(environ, start_response)
+
+    def get_policy_options(self, _policy: object) -> SimpleNamespace:
+        """Have all reads of shards go through this app."""
+        return SimpleNamespace(concurrent_gets=True)
+
+
+def _ask_app(
+    app: _ProxyApp, _env: dict, account: str, container: str, method: str, **_
+) -> list[Answer]:
+    """Ask the app, which is the only replica of each container."""
+    env = {
+        'REQUEST_METHOD': method,
+        'PATH_INFO': f'/v1/{account}/{container}',
+        'QUERY_STRING': '',
+    }
+    status, headers, _body = Request(env).call_application(app)
+    return [Answer(None, status, HeaderKeyDict(headers), [])]
+
+
 def answering(kind: Kind) -> App:
     """Return an app that answers as Swift does, without any work."""
     names = list(FlatNames(_OBJECTS))
@@ -84,10 +122,12 @@ def answering(kind: Kind) -> App:
         start_response('200 OK', headers)
         return body
 
-    return app
+    return _ProxyApp(app)
 
 
 def filtered(settings: Mapping[str, str], app: App) -> App:
+    """Return an app below the filter, which asks it for roots, too."""
+    roots.ask_primaries = _ask_app
     return filter_factory({}, **settings)(app)
 
 
