@@ -4,6 +4,7 @@
 import pytest
 
 from shardmw.backend.config import ConfigError
+from shardmw.proxy import filter as middleware
 from shardmw.swift import infocache
 from shardmw.swift.infocache import get_cache_key
 from shardmw.swift.start_check import redirection_problem
@@ -40,3 +41,9 @@ def test_finds_a_name_of_the_state_that_swift_has_changed(swift, monkeypatch):
 
     monkeypatch.setattr('shardmw.swift.start_check.redirected', changed)
     assert 'the row goes to the root' in redirection_problem(swift)
+
+
+def test_the_prefix_of_internal_accounts_cannot_be_changed(monkeypatch):
+    monkeypatch.setattr(middleware, 'AUTO_CREATE_ACCOUNT_PREFIX', '-')
+    with pytest.raises(ConfigError, match='auto_create_account_prefix = - in'):
+        middleware.filter_factory({})
