@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each phase of a change of layout means: one table. Pure.
+"""Define what each phase of a change of layout means: one table. Pure.
 
 The layout record, the filter, the mover, container sync and the commands read
 this table. No other code decides what a phase means.

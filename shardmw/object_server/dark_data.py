@@ -35,7 +35,7 @@ SWIFT_DIR = '/etc/swift'
 
 
 class UnknownError(Exception):
-    """Whether an object is listed cannot be determined now."""
+    """Raised if a watcher cannot determine now if an object is listed."""
 
 
 class DarkDataWatcher(object_audit.DarkDataWatcher):

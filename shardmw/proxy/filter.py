@@ -168,8 +168,9 @@ class ShardMiddleware(LoadedFilter):
         self._logger = logger
         self._parts = assemble(app, options, logger, metrics)
         self._faces_clients = True
-        self._is_installed = True
-        self._install: Callable[[], None] = lambda: None
+        # Sends info requests of all filters to the app with sums; None if
+        # that is done, or if there is no pipeline.
+        self._install: Callable[[], None] | None = None
 
     def pipeline_is_known(self, pipeline: list, info_app: Callable) -> None:
         """Send the info requests of all filters to an app with sums.
@@ -194,15 +195,14 @@ class ShardMiddleware(LoadedFilter):
         )
         self._install = partial(send_info_requests_to, info_app, pipeline)
         self._install()
-        self._is_installed = False
 
     def __call__(self, env: dict, start_response: Callable):
         """WSGI entry point."""
-        if not self._is_installed:
+        if self._install:
             # By now, the loader has set the attributes of the apps on the
             # right.
             self._install()
-            self._is_installed = True
+            self._install = None
         if self._is_object_read(env):
             return self.app(env, start_response)
         return self._controlled(env)(env, start_response)
@@ -279,7 +279,7 @@ def filter_factory(global_conf: dict, **local_conf: str) -> Callable:
     check_option_names(local_conf)
     if AUTO_CREATE_ACCOUNT_PREFIX != INTERNAL_PREFIX:
         raise ConfigError(
-            f'shardmw: auto_create_account_prefix = '
+            'shardmw: auto_create_account_prefix = '
             f'{AUTO_CREATE_ACCOUNT_PREFIX} in swift.conf: must be '
             f'{INTERNAL_PREFIX}, as the names of hidden accounts begin'
         )

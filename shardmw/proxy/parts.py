@@ -29,7 +29,7 @@ MEGABYTE = 1_000_000
 
 
 class Parts(NamedTuple):
-    """What the filter needs to answer requests.
+    """Hold the parts that answer requests, and those that they share.
 
     :param backend: sends the filter's own requests
     :param limiter: the rate limits of containers

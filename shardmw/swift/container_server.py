@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the filter of container servers uses of the server's own code."""
+"""Use the container server's own code, for the filter beside it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,25 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Swift's loader tells the apps of a pipeline.
+"""Learn the pipeline from Swift's loader, and answer its requests for info.
 
-The loader sets attributes of each app that has been loaded, from left to
-right, and of each app the name of the proxy app last. Filters send requests
-for container and account info past all filters, to the app that is in one of
-these attributes.
+The loader sets attributes of the apps of a pipeline, from left to right. It
+sets the attribute with the proxy app last. Swift's filters send requests for
+container and account info past all filters, to the app in another one of these
+attributes.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 
-class LoadedFilter:
+class LoadedFilter(ABC):
     """A filter that is told its pipeline."""
 
+    @abstractmethod
     def pipeline_is_known(self, pipeline: list, info_app: Callable) -> None:
-        """Take note of the pipeline; called once, before any request.
+        """Take note of the pipeline. It is called once, before any request.
 
         :param pipeline: all apps, from left to right, the proxy app last
         :param info_app: the app to which requests for info go
         """
-        raise NotImplementedError
 
     @property
     def _pipeline_final_app(self) -> Callable:

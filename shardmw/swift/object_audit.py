@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the audit watcher uses of Swift's own one."""
+"""Use Swift's own watcher of dark data, for the one that extends it."""
 
 from swift.common.ring import Ring
 from swift.obj.watchers import dark_data

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the filter uses of the proxy app's own code."""
+"""Use the proxy app's own code."""
 
 from collections.abc import Callable, Iterable
 from urllib.parse import quote

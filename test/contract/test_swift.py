@@ -324,7 +324,7 @@ def loadwsgi_of_swift():
 
 
 class TestNames:
-    """What the core has of its own, so that it needs no Swift."""
+    """The core has its own versions of these, so that it needs no Swift."""
 
     def test_prefix_of_accounts_that_clients_cannot_use(self):
         prefix = constraints.AUTO_CREATE_ACCOUNT_PREFIX
