@@ -6,6 +6,7 @@ import math
 import click
 
 from shardmw.admin.names import parse_name
+from shardmw.core.paths import API_VERSION, Path
 from shardmw.reshard.errors import AdminError
 
 
@@ -37,7 +38,17 @@ class Name(click.ParamType):
             self.fail(str(err), param, ctx)
 
 
+class ContainerName(Name):
+    """The name of a container, ACCOUNT/CONTAINER, which becomes its path."""
+
+    def __init__(self) -> None:
+        super().__init__(2)
+
+    def convert(self, value, param, ctx):
+        return Path(API_VERSION, *super().convert(value, param, ctx))
+
+
 ACCOUNT = click.argument('account', type=Name(1), required=False)
-CONTAINER = click.argument('container', metavar='A/C', type=Name(2))
+CONTAINER = click.argument('container', metavar='A/C', type=ContainerName())
 OBJECT = click.argument('name', metavar='A/C/O', type=Name(3))
 AS_JSON = click.option('--json', 'as_json', is_flag=True, help='Print JSON.')

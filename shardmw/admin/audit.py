@@ -3,13 +3,18 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 
 from swift.common.utils import Timestamp
 
 from shardmw.admin.export import rows_of
 from shardmw.backend.accounts import account_rows
 from shardmw.backend.answers import Answer
-from shardmw.backend.backing import Listed, listed_backing, logical_name
+from shardmw.backend.backing_containers import (
+    Listed,
+    listed_backing,
+    logical_name,
+)
 from shardmw.backend.containers import BackendError, LogicalContainer
 from shardmw.backend.nodes import ask_primaries
 from shardmw.backend.roots import RootState, read_root, unproved
@@ -17,16 +22,17 @@ from shardmw.backend.row_targets import RowTargets
 from shardmw.backend.rows import deletion, listed_at, merge_rows
 from shardmw.backend.sync_settings import agreed_settings
 from shardmw.core.layout import LayoutError
-from shardmw.core.paths import Path
+from shardmw.core.paths import API_VERSION, Path
 from shardmw.core.placement import (
     backing_base,
     hidden_account,
     parse_backing,
 )
-from shardmw.reshard.change import MoveOptions, Resharding
-from shardmw.reshard.cluster import API_VERSION, SwiftCluster
+from shardmw.reshard.cluster import SwiftCluster
+from shardmw.reshard.executor import Executor, put_shard
 from shardmw.reshard.late_rows import abandoned, settle
-from shardmw.reshard.moving import by_place, deleted_at, heads_of_objects
+from shardmw.reshard.resharding import MoveOptions, Resharding
+from shardmw.reshard.row_mover import by_place, deleted_at, heads_of_objects
 
 #: How many rows to look at together.
 PAGE_ROWS = 1000
@@ -126,7 +132,7 @@ class Audit:
         :raises BackendError: if the account cannot be listed
         """
         if container is not None:
-            self.cluster.root(self.account, container)
+            self.cluster.root(self._path(container))
             return list(self._found_in(container))
         names = self.containers()
         return [
@@ -197,7 +203,7 @@ class Audit:
         """
         root = self._root(container)
         layout = root.record
-        path = Path(API_VERSION, self.account, container)
+        path = self._path(container)
         backing = list(
             listed_backing(self.cluster.backend, self.cluster.base, path)
         )
@@ -206,7 +212,7 @@ class Audit:
             return
         for each in abandoned(backing, layout):
             yield Problem(EARLIER_LAYOUT, container, each.container)
-        target = self.cluster.logical(self.account, container, root)
+        target = self.cluster.logical(path, root)
         if target:
             counts = {each.container: each.object_count for each in backing}
             yield from self._problems_of_shards(target, counts)
@@ -262,9 +268,7 @@ class Audit:
     def _heads(self, path: Path) -> list[Answer]:
         """HEAD a container on all of its primary servers."""
         cluster = self.cluster
-        return ask_primaries(
-            cluster.app, cluster.env, path.account, path.container, 'HEAD'
-        )
+        return ask_primaries(cluster.app, cluster.env, *path.place, 'HEAD')
 
     def _problems_of_rows(
         self, target: LogicalContainer, rows: list[dict], shard: int
@@ -284,11 +288,12 @@ class Audit:
     ) -> Iterator[Problem]:
         """Yield a problem for each row that is also in the right place."""
         for row in rows:
+            name = row['name']
             _, replicas = self.cluster.row_replicas(
-                *target.place_of(row['name']).split('/', 1), row['name']
+                target.place_of(name), name
             )
             if any(replica.has_it for replica in replicas):
-                yield Problem(DOUBLE, target.container, row['name'])
+                yield Problem(DOUBLE, target.container, name)
 
     def _without_objects(
         self, path: Path, policy_index: int, rows: list[dict]
@@ -343,16 +348,13 @@ class Audit:
         root = self._root(container)
         if root.exists and not root.is_proved:
             raise BackendError(None, 503, unproved(root))
-        path = Path(API_VERSION, self.account, container)
-        resharding = Resharding(
-            cluster.backend, cluster.env, path, MoveOptions()
-        )
-        target = cluster.logical(self.account, container, root)
+        path = self._path(container)
+        target = cluster.logical(path, root)
         if target and not target.layout.is_changing:
             for shard in self._missing_shards(target):
                 if not self.accepts_loss or self._may_exist(target, shard):
                     return
-                resharding.put_shard(target, shard)
+                put_shard(cluster.backend, cluster.env, target, shard)
             places = [target.backing_path(n) for n in target.shards()]
         elif target or not root.exists:
             places = []
@@ -360,7 +362,8 @@ class Audit:
             places = [path]
         if self.looks_for_objects:
             self._remove_without_objects(path, root, places)
-        resharding.sweep(cluster.kept_seconds)
+        executor = Executor(cluster.backend, cluster.env, path)
+        Resharding(executor, MoveOptions()).sweep(cluster.kept_seconds)
         settle(
             cluster.backend,
             cluster.env,
@@ -378,7 +381,6 @@ class Audit:
         """
         row_targets = RowTargets(self.cluster.backend)
         for place in places:
-            names = f'{place.account}/{place.container}'
             for page in self._pages(place):
                 tombstones = [
                     deletion(row['name'], deleted, root.policy_index)
@@ -390,8 +392,8 @@ class Audit:
                 # Swift's own sharder may have split the container.
                 databases = by_place(
                     tombstones,
-                    lambda name, names=names: row_targets.database(
-                        self.cluster.env, names, name
+                    partial(
+                        row_targets.database, self.cluster.env, place.place
                     ),
                 )
                 for database, rows in databases.items():
@@ -452,12 +454,12 @@ class Audit:
 
     def _obstacle(self, container: str) -> str:
         """Return what keeps the rows of a container from moving, or ''."""
-        path = Path(API_VERSION, self.account, container)
+        path = self._path(container)
         try:
             root = self._root(container)
         except (BackendError, LayoutError) as err:
             return str(err)
-        target = self.cluster.logical(self.account, container, root)
+        target = self.cluster.logical(path, root)
         shards = map(target.backing_path, target.shards()) if target else ()
         return next(filter(None, map(self._disagreement, [path, *shards])), '')
 
@@ -466,17 +468,19 @@ class Audit:
         answers = self._heads(path)
         have_it = sum(answer.is_success for answer in answers)
         missing = sum(answer.is_missing for answer in answers)
-        place = f'{path.account}/{path.container}'
         if have_it + missing < len(answers):
-            return f'a server of {place} does not answer'
+            return f'a server of {path.place} does not answer'
         if have_it and missing:
-            return f'container-replicator has to copy {place} to all servers'
+            return (
+                f'container-replicator has to copy {path.place} to all servers'
+            )
         return ''
 
     def _syncs(self, container: str) -> bool:
-        path = Path(API_VERSION, self.account, container)
         cluster = self.cluster
-        return agreed_settings(cluster.backend, cluster.env, path).are_set
+        return agreed_settings(
+            cluster.backend, cluster.env, self._path(container)
+        ).are_set
 
     def _pages(self, path: Path) -> Iterator[list[dict]]:
         page: list[dict] = []
@@ -488,7 +492,10 @@ class Audit:
         yield page
 
     def _root(self, container: str) -> RootState:
-        path = Path(API_VERSION, self.account, container)
+        path = self._path(container)
         return read_root(
             self.cluster.backend, self.cluster.env, path, waits=True
         )
+
+    def _path(self, container: str) -> Path:
+        return Path(API_VERSION, self.account, container)

@@ -14,6 +14,7 @@ from click.core import ParameterSource
 from shardmw.admin.arguments import AS_JSON, CONTAINER, Seconds
 from shardmw.admin.printing import print_json, print_table, printable
 from shardmw.core.layout import DEPTH_LIMIT, MOVING, Sharding
+from shardmw.core.paths import Path
 from shardmw.reshard.errors import FOUND, AdminError
 
 #: How often to print the progress of a change: on a terminal or as JSON, and
@@ -110,7 +111,7 @@ def _move_options(command: Callable) -> Callable:
 @click.pass_context
 def reshard(
     context: click.Context,
-    container: tuple[str, str],
+    container: Path,
     shards: int,
     depth: int | None,
     dry_run: bool,
@@ -134,20 +135,16 @@ def reshard(
     changes, reporter = _changes(context, options)
     if dry_run:
         with _naming(container):
-            plans = changes.plan(*container, shards, depth)
+            plans = changes.plan(container, shards, depth, despite_backlog)
         if options['as_json']:
             print_json(plan.as_json() for plan in plans)
             return
         for plan in plans:
-            click.echo(
-                f'{_shown(plan.account, plan.container)}: {plan}: about '
-                f'{plan.rows:,} rows to move, about {plan.seconds:,.0f} s, '
-                f'then {options["settle_seconds"]:,.0f} s to settle'
-            )
+            _print_plan(plan, options['settle_seconds'])
         return
     with _naming(container), _interruptible(context, container, reporter):
-        asked = changes.asked(*container, shards, depth)
-        paths = changes.begin(*container, *asked, despite_backlog)
+        asked = changes.asked(container, shards, depth)
+        paths = changes.begin(container, *asked, despite_backlog)
         _finish(changes, paths, reporter, options, DETACHED)
         if not options['detach']:
             _check_result(changes, paths, asked)
@@ -157,13 +154,11 @@ def reshard(
 @CONTAINER
 @_move_options
 @click.pass_context
-def cancel(
-    context: click.Context, container: tuple[str, str], **options
-) -> None:
+def cancel(context: click.Context, container: Path, **options) -> None:
     """Cancel the change of A/C that is under way, and move its rows back."""
     changes, reporter = _changes(context, options)
     with _naming(container), _interruptible(context, container, reporter):
-        paths = changes.cancel(*container)
+        paths = changes.cancel(container)
         _finish(changes, paths, reporter, options, CANCELLED)
 
 
@@ -208,25 +203,25 @@ def status(context: click.Context, as_json: bool) -> None:
 
 
 @contextlib.contextmanager
-def _naming(container: tuple[str, str]) -> Iterator[None]:
+def _naming(container: Path) -> Iterator[None]:
     """Add the container's name to errors of servers."""
     from shardmw.backend.containers import BackendError
 
     try:
         yield
     except BackendError as err:
-        raise AdminError(f'{"/".join(container)}: {err}') from err
+        raise AdminError(f'{container.place}: {err}') from err
 
 
 @contextlib.contextmanager
 def _interruptible(
-    context: click.Context, container: tuple[str, str], reporter: '_Reporter'
+    context: click.Context, container: Path, reporter: '_Reporter'
 ) -> Iterator[None]:
     """Print the progress of the changes if the user interrupts the command."""
     try:
         yield
     except KeyboardInterrupt:
-        name = _shown(*container)
+        name = _shown(*container.place)
         state = '; '.join(reporter.states()) or f'{name}: nothing is moved'
         click.echo(
             f'Interrupted: {state}. Clients can read, write and list. '
@@ -324,8 +319,8 @@ def _changes(context: click.Context, options: dict):
                 )
     cluster = context.obj()
     cluster.check_filter()
-    from shardmw.reshard.change import MoveOptions
-    from shardmw.reshard.change_list import Changes
+    from shardmw.reshard.changes import Changes
+    from shardmw.reshard.resharding import MoveOptions
 
     seconds = options.get('info_cache_seconds')
     if seconds is None:
@@ -390,6 +385,17 @@ def _check_result(changes, paths, asked: Sharding) -> None:
             f'{found}, not {asked}: the change was cancelled or the container '
             'was replaced meanwhile'
         )
+
+
+def _print_plan(plan, settle_seconds: float) -> None:
+    """Print what a change would do, and when."""
+    click.echo(
+        f'{_shown(plan.account, plan.container)}: {plan}: about '
+        f'{plan.rows:,} rows to move, about {plan.seconds:,.0f} s, '
+        f'then {settle_seconds:,.0f} s to settle'
+    )
+    for seconds, text in plan.steps:
+        click.echo(f'  after {seconds:>9,.0f} s: {text}')
 
 
 def _former(state) -> str:

@@ -19,6 +19,7 @@ from shardmw.admin.arguments import (
     AS_JSON,
     CONTAINER,
     OBJECT,
+    ContainerName,
     Name,
 )
 from shardmw.admin.change_commands import cancel, reshard, status
@@ -31,14 +32,16 @@ from shardmw.admin.printing import (
     printable,
 )
 from shardmw.core.layout import Sharding
-from shardmw.reshard.advice import (
+from shardmw.core.paths import Path as SwiftPath
+from shardmw.core.paths import Place
+from shardmw.reshard.errors import FOUND, AdminError
+from shardmw.reshard.shard_advice import (
     NEAR,
     ROWS_PER_SHARD,
     Finding,
     Listed,
     findings_among,
 )
-from shardmw.reshard.errors import FOUND, AdminError
 from shardmw.reshard.swift_folder import use_swift_dir
 
 SWIFT_DIR = '/etc/swift'
@@ -148,9 +151,7 @@ def list_(
 @CONTAINER
 @AS_JSON
 @click.pass_context
-def stat(
-    context: click.Context, container: tuple[str, str], as_json: bool
-) -> None:
+def stat(context: click.Context, container: SwiftPath, as_json: bool) -> None:
     """Show the layout of A/C, and the rows and servers of each shard.
 
     The counts are read from the databases now. Strays are rows that are in
@@ -166,7 +167,7 @@ def stat(
 
     The exit code is 1 if a shard does not answer.
     """
-    state = _survey(context.obj).state(*container)
+    state = _survey(context.obj).state(container)
     if as_json:
         print_json(state.as_json())
     else:
@@ -220,7 +221,9 @@ def locate(
 
     The exit code is 1 if no server has the object, or no server has the row.
     """
-    found = _survey(context.obj).locate(*name)
+    account, container, object_name = name
+    path = Place(account, container).path
+    found = _survey(context.obj).locate(path, object_name)
     if as_json:
         print_json(asdict(found))
     else:
@@ -342,7 +345,7 @@ def check(
 @click.pass_obj
 def export_(
     connect: Callable,
-    container: tuple[str, str],
+    container: SwiftPath,
     is_null: bool,
     as_json: bool,
 ) -> None:
@@ -357,14 +360,16 @@ def export_(
 
     end = '\0' if is_null else '\n'
     write = sys.stdout.buffer.write
-    for row in export(cluster, *container):
+    for row in export(cluster, container):
         text = json.dumps(row) if as_json else row['name']
         write((text + end).encode())
     sys.stdout.buffer.flush()
 
 
 @main.command()
-@click.argument('container', metavar='[A/C]', type=Name(2), required=False)
+@click.argument(
+    'container', metavar='[A/C]', type=ContainerName(), required=False
+)
 @click.option(
     '--account',
     type=Name(1),
@@ -385,7 +390,7 @@ def export_(
 @click.pass_context
 def audit(
     context: click.Context,
-    container: tuple[str, str] | None,
+    container: SwiftPath | None,
     account: tuple[str] | None,
     objects: bool,
     repair: bool,
@@ -425,14 +430,15 @@ def audit(
         mended,
     )
 
-    name = container[0] if container else account[0]
+    name = container.account if container else account[0]
     if account:
         cluster.check_account(name)
     auditor = Audit(cluster, name, objects, accept_loss)
-    found = left = auditor.look(container[1] if container else None)
+    only = container.container if container else None
+    found = left = auditor.look(only)
     if repair and found:
         failures = auditor.repair_all(found)
-        left = auditor.look(container[1] if container else None) + failures
+        left = auditor.look(only) + failures
         left = auditor.with_reasons(left, failures)
     is_mended = mended(found, left)
     shown = list({each: each for each in [*found, *left]}.values())

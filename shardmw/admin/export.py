@@ -7,13 +7,12 @@ from collections.abc import Collection, Iterator, Sequence
 from operator import itemgetter
 from urllib.parse import quote
 
-from shardmw.backend.backing import listed_backing
+from shardmw.backend.backing_containers import listed_backing
 from shardmw.backend.containers import BackendError
-from shardmw.backend.pages import container_page
+from shardmw.backend.page_limits import container_page
 from shardmw.core.layout import PLAIN
 from shardmw.core.paths import Path
-from shardmw.core.placement import hidden_account
-from shardmw.reshard.cluster import API_VERSION, SwiftCluster
+from shardmw.reshard.cluster import SwiftCluster
 
 #: How many rows to hold in memory at most.
 ROWS_IN_MEMORY = 200_000
@@ -21,9 +20,7 @@ ROWS_IN_MEMORY = 200_000
 _NAME = itemgetter('name')
 
 
-def export(
-    cluster: SwiftCluster, account: str, container: str
-) -> Iterator[dict]:
+def export(cluster: SwiftCluster, path: Path) -> Iterator[dict]:
     """List all rows of a container, in the order of their names.
 
     Strays and rows of earlier layouts are included. In each range of names,
@@ -34,13 +31,11 @@ def export(
     :raises AdminError: if the container does not exist
     :raises BackendError: if a database cannot be read
     """
-    root = cluster.root(account, container)
-    target = cluster.logical(account, container, root)
-    path = Path(API_VERSION, account, container)
+    root = cluster.root(path)
+    target = cluster.logical(path, root)
     layout = root.record or PLAIN
-    hidden = hidden_account(account)
     first = [
-        Path(API_VERSION, hidden, each.container)
+        each.path(path)
         for each in listed_backing(cluster.backend, cluster.base, path)
         if not layout.has(each.name.layout_id, each.name.shard)
     ]
@@ -140,7 +135,7 @@ def rows_of(
             raise BackendError(
                 None,
                 answer.status,
-                f'{path.account}/{path.container} answered {answer.status}',
+                f'{path.place} answered {answer.status}',
             )
         rows = answer.rows()
         yield from rows

@@ -15,10 +15,10 @@ from swift.common.http import HTTP_GONE, HTTP_NOT_FOUND
 from shardmw.backend.answers import ContainerStats
 from shardmw.backend.containers import BackendError
 from shardmw.backend.nodes import ask_primaries
-from shardmw.backend.pages import account_page
+from shardmw.backend.page_limits import account_page
 from shardmw.backend.requests import Backend, newest_header
 from shardmw.core.evidence import is_decided
-from shardmw.core.paths import Path
+from shardmw.core.paths import API_VERSION, Path
 from shardmw.core.placement import (
     backing_base,
     backing_prefix,
@@ -67,7 +67,7 @@ class AccountStats:
         answer = self.backend.send(
             self.backend.owner_env(env),
             'HEAD',
-            Path('v1', hidden).to_wsgi(),
+            Path(API_VERSION, hidden).to_wsgi(),
             headers=newest_header(env),
         )
         if answer.status in GONE:
@@ -127,7 +127,7 @@ class AccountStats:
     ) -> dict[str, list[int]]:
         figures = {}
         base = self.backend.owner_env(env)
-        path = Path('v1', hidden)
+        path = Path(API_VERSION, hidden)
         for row in account_rows(self.backend, base, path, start, end):
             name = parse_backing(row['name'])
             if name:

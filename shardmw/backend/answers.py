@@ -15,6 +15,7 @@ from swift.common.swob import (
 )
 
 from shardmw.backend.containers import BackendError
+from shardmw.backend.fanout_turns import NoTurn
 from shardmw.backend.metrics import (
     OTHER,
     RECORD,
@@ -23,16 +24,13 @@ from shardmw.backend.metrics import (
     UNAVAILABLE,
     UNAVAILABLE_OF_CONTAINER,
 )
-from shardmw.backend.turns import NoTurn
 from shardmw.core.layout import LayoutError
 from shardmw.core.paths import Path
+from shardmw.swift import SPLIT_STATES
 from shardmw.swift.proxy_app import headers_to_container_info
 
 #: The Retry-After of a 503 for a request that got no turn.
 RETRY_SECONDS = 1
-
-#: The states of a container that Swift's own sharder has split.
-SPLIT_STATES = ('sharding', 'sharded')
 
 
 class ContainerStats(NamedTuple):

@@ -8,7 +8,7 @@ from swift.common.request_helpers import get_sys_meta_prefix
 from swift.common.swob import Request
 
 from shardmw.core.layout import Layout, parse_record
-from shardmw.core.paths import Path
+from shardmw.core.paths import Path, Place
 from shardmw.core.phases import Side
 from shardmw.core.placement import (
     ALL_NAMES,
@@ -72,23 +72,30 @@ ROOT_OBJECTS_KEY = 'shardmw_root_objects'
 class LogicalContainer:
     """A sharded container, as one client request sees it.
 
-    :param account: the account, a native string
-    :param container: the container, a native string
+    :param path: the path of the container
     :param info: Swift's info of the root; its object count and size may be
                  those of the root or the sums
     :param layout: the number of shards, their depth and id, and any change
     """
 
-    version: str
-    account: str
-    container: str
+    path: Path
     info: dict
     layout: Layout
 
+    @classmethod
+    def at(cls, path: Path, info: dict, layout: Layout) -> 'LogicalContainer':
+        """Return the container of a path, which may be that of an object."""
+        return cls(path.of_container(path.container), info, layout)
+
     @property
-    def path(self) -> Path:
-        """Return the path of the container."""
-        return Path(self.version, self.account, self.container)
+    def account(self) -> str:
+        """Return the account."""
+        return self.path.account
+
+    @property
+    def container(self) -> str:
+        """Return the name of the container."""
+        return self.path.container
 
     @property
     def hidden_account(self) -> str:
@@ -142,26 +149,26 @@ class LogicalContainer:
         """
         return self._shard_on(self.layout.rules.rows_to, name)
 
-    def place_of(self, name: str) -> str:
-        """Return where a new row goes, ``account/container``."""
+    def place_of(self, name: str) -> Place:
+        """Return where a new row goes."""
         return self.place_in(self.shard_of(name))
 
-    def places_of(self, name: str) -> set[str]:
-        """Return where rows of a name may be, ``account/container``."""
+    def places_of(self, name: str) -> set[Place]:
+        """Return where rows of a name may be."""
         sides = self.layout.rules.tombstones_to
         shards = {self._shard_on(side, name) for side in sides}
         if self.may_have_strays:
             shards.add(None)
         return {self.place_in(shard) for shard in shards}
 
-    def place_in(self, shard: int | None) -> str:
-        """Return a place of rows, ``account/container``.
+    def place_in(self, shard: int | None) -> Place:
+        """Return a place of rows.
 
-        :param shard: None for the root
+        :param shard: the index of a backing container, None for the root
         """
         if shard is None:
-            return f'{self.account}/{self.container}'
-        return f'{self.hidden_account}/{self.backing(shard)}'
+            return self.path.place
+        return Place(self.hidden_account, self.backing(shard))
 
     def _shard_on(self, side: Side, name: str) -> int | None:
         """Return the index of the shard of a name on one side of a change.
@@ -179,7 +186,7 @@ class LogicalContainer:
 
     def backing_path(self, shard: int) -> Path:
         """Return the path of a backing container."""
-        return Path(self.version, self.hidden_account, self.backing(shard))
+        return Path(self.path.version, *self.place_in(shard))
 
 
 def described_by(path: Path, info: dict) -> LogicalContainer | None:
@@ -200,9 +207,7 @@ def described_by(path: Path, info: dict) -> LogicalContainer | None:
     layout = parse_record(record)
     if layout.is_plain:
         return None
-    return LogicalContainer(
-        path.version, path.account, path.container, info, layout
-    )
+    return LogicalContainer.at(path, info, layout)
 
 
 def may_be_sharded(req: Request, path: Path) -> bool:

@@ -33,7 +33,7 @@ from swift.common.statsd_client import (
     get_statsd_client,
 )
 
-from shardmw.core.bounded import LRU
+from shardmw.core.bounded import BoundedDict
 
 #: The kinds of metrics, as statsd names them.
 COUNTER, TIMER, GAUGE = 'c', 'ms', 'g'
@@ -172,7 +172,7 @@ class Busiest:
         self.most = most
         self.clock = clock
         self._started = clock()
-        self._counts = LRU(COUNTED)
+        self._counts = BoundedDict(COUNTED)
         self._chosen: set[tuple[str, str]] = set()
 
     def has(self, account: str, container: str) -> bool:

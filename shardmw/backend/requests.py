@@ -13,22 +13,22 @@ from swift.common.utils import StreamingPile, close_if_possible
 from swift.common.wsgi import make_pre_authed_env
 from swift.proxy.server import Application
 
-from shardmw.backend.answers import SPLIT_STATES, Answer
+from shardmw.backend.answers import Answer
 from shardmw.backend.connections import Connections
 from shardmw.backend.containers import (
     SWIFT_SOURCE,
     BackendError,
     LogicalContainer,
 )
-from shardmw.backend.garbage import leave_out_lasting_objects
+from shardmw.backend.fanout_turns import TURN_ENV, Turns
+from shardmw.backend.gc_freeze import leave_out_lasting_objects
 from shardmw.backend.metrics import SILENT, Metrics
+from shardmw.backend.move_throttle import Throttle
 from shardmw.backend.shard_reads import ShardReads
-from shardmw.backend.throttle import Throttle
-from shardmw.backend.turns import TURN_ENV, Turns
 from shardmw.core.batch import Address
-from shardmw.core.paths import Path, parse_path
+from shardmw.core.paths import API_VERSION, Path, Place, parse_path
 from shardmw.core.placement import REGISTER, is_hidden_account, owner_of
-from shardmw.swift import proxy_app
+from shardmw.swift import SPLIT_STATES, proxy_app
 from shardmw.swift.concurrency import Timeout
 from shardmw.swift.infocache import INFOCACHE_ENV, info_at_hand
 
@@ -111,11 +111,11 @@ class Backend:
             )
         return info
 
-    def container_info_of(
-        self, env: dict, version: str, account: str, container: str
-    ) -> dict:
-        """Return Swift's cached info of another container."""
-        path = Path(version, account, container)
+    def container_info_of(self, env: dict, path: Path) -> dict:
+        """Return Swift's cached info of another container.
+
+        :param path: the path of the container, or of an object in it
+        """
         return self.container_info(dict(env, PATH_INFO=path.to_wsgi()))
 
     def account_info(self, env: dict, account: str | None = None) -> dict:
@@ -124,7 +124,7 @@ class Backend:
         :param account: a native string; None for the one that `env` names
         """
         if account is not None:
-            env = dict(env, PATH_INFO=Path('v1', account).to_wsgi())
+            env = dict(env, PATH_INFO=Path(API_VERSION, account).to_wsgi())
         return proxy_app.get_account_info(
             env, self.app, swift_source=SWIFT_SOURCE
         )
@@ -158,13 +158,13 @@ class Backend:
         """
         if not self.account_exists(env, REGISTER):
             self._autocreate(env, REGISTER)
-        path = Path('v1', REGISTER, owner).to_wsgi()
-        answer = self.send(self.owner_env(env), 'PUT', path)
+        place = Place(REGISTER, owner)
+        answer = self.send(self.owner_env(env), 'PUT', place.path.to_wsgi())
         if not answer.is_success:
             raise BackendError(
                 None,
                 answer.status,
-                f'container {REGISTER}/{owner} answered {answer.status}',
+                f'container {place} answered {answer.status}',
             )
 
     def _autocreate(self, env: dict, account: str) -> None:
@@ -199,30 +199,20 @@ class Backend:
         """Drop what memcached and the request have cached of a container."""
         proxy_app.clear_info_cache(env, path.account, path.container)
 
-    def is_split(self, env: dict, account: str, container: str) -> bool:
-        """Return True if Swift's own sharder has split a container."""
-        info = self.container_info_of(env, 'v1', account, container)
-        return info.get('sharding_state') in SPLIT_STATES
-
-    def row_path(
-        self, env: dict, account: str, container: str, name: str
-    ) -> str:
+    def database_of(self, env: dict, place: Place, name: str) -> Place:
         """Return the container whose database takes the row of an object.
 
         That is the container itself, or a shard of it if Swift's own sharder
         has split it.
-
-        :returns: ``account/container``
         """
-        if self.is_split(env, account, container):
-            path = Path('v1', account, container, name).to_wsgi()
+        info = self.container_info_of(env, place.path)
+        if info.get('sharding_state') in SPLIT_STATES:
+            path = place.path._replace(name=name).to_wsgi()
             env = {**env, 'PATH_INFO': path}
-            target = proxy_app.update_target(
-                self.proxy_app, env, account, container, name
-            )
+            target = proxy_app.update_target(self.proxy_app, env, place, name)
             if target:
                 return target
-        return f'{account}/{container}'
+        return place
 
     def owner_env(self, env: dict, uncached: bool = False) -> dict:
         """Return the base of pre-authorized requests on behalf of a request.
@@ -398,7 +388,7 @@ class Backend:
         for failure in failures:
             raise failure
         if len(results) < len(calls):
-            raise BackendError(None, 503, 'servers do not answer in time')
+            raise BackendError(None, 503, 'servers did not answer in time')
         return [results[number] for number in range(len(calls))]
 
     def head_shards(

@@ -230,10 +230,7 @@ def unproved(root: RootState) -> str:
 
 def unproved_empty(path: Path) -> str:
     """Return the text for a container of unknown contents."""
-    return (
-        f'the replicas of {path.account}/{path.container} do not prove that '
-        'it is empty'
-    )
+    return f'the replicas of {path.place} do not prove that it is empty'
 
 
 def _heads(
@@ -242,8 +239,7 @@ def _heads(
     return ask_primaries(
         backend.proxy_app,
         env,
-        path.account,
-        path.container,
+        *path.place,
         'HEAD',
         needs_all=False,
         waits=waits,

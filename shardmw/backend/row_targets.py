@@ -5,7 +5,8 @@ import time
 
 from shardmw.backend.containers import LogicalContainer
 from shardmw.backend.requests import Backend
-from shardmw.core.bounded import LRU
+from shardmw.core.bounded import BoundedDict
+from shardmw.core.paths import Place
 
 #: How long a backing container counts as not split by Swift's own sharder: the
 #: time for which Swift caches container info by default.
@@ -21,22 +22,18 @@ class RowTargets:
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
         # When backing containers have to be looked up again.
-        self._whole = LRU(WHOLE, WHOLE_SECONDS, time.monotonic)
+        self._whole = BoundedDict(WHOLE, WHOLE_SECONDS, time.monotonic)
 
-    def of(self, env: dict, target: LogicalContainer, name: str) -> str:
-        """Return where the row of an object goes, ``account/container``."""
+    def of(self, env: dict, target: LogicalContainer, name: str) -> Place:
+        """Return where the row of an object goes."""
         return self.database(env, target.place_of(name), name)
 
-    def database(self, env: dict, path: str, name: str) -> str:
-        """Return the database that has the row of a name for a container.
-
-        :param path: the container, ``account/container``
-        """
-        account, backing = path.split('/', 1)
+    def database(self, env: dict, place: Place, name: str) -> Place:
+        """Return the database that has the row of a name for a container."""
         now = time.monotonic()
-        if self._whole.get(path, 0) > now:
-            return path
-        found = self.backend.row_path(env, account, backing, name)
-        if found == path:
-            self._whole[path] = now + WHOLE_SECONDS
+        if self._whole.get(place, 0) > now:
+            return place
+        found = self.backend.database_of(env, place, name)
+        if found == place:
+            self._whole[place] = now + WHOLE_SECONDS
         return found

@@ -25,6 +25,7 @@ from shardmw.backend.nodes import (
     request_headers,
 )
 from shardmw.backend.requests import Backend
+from shardmw.core.paths import Place
 
 #: How long rows that move stay in both places. A listing that reads the new
 #: place before the copy and the old one after the removal takes longer than
@@ -60,7 +61,7 @@ class Moving(NamedTuple):
 def merge_rows(
     backend: Backend,
     env: dict,
-    place: str,
+    place: Place,
     policy_index: int,
     rows: list[dict],
     moving: Moving | None = None,
@@ -70,23 +71,20 @@ def merge_rows(
     No database is created: it would have only these rows. A replica without
     one gets it from the container-replicator.
 
-    :param place: the container, ``account/container``
     :param rows: as :func:`moved_row` and :func:`tombstone` return them
     :param moving: given for rows that move, which are sent when
-                   :mod:`shardmw.backend.throttle` has room for them
+                   :mod:`shardmw.backend.move_throttle` has room for them
     :returns: True if every replica has taken them
     :raises BackendError: if fewer than a majority have
     :raises Exception: the error that the check of `moving` raises
     """
-    account, container = place.split('/', 1)
     app = backend.proxy_app
 
     def ask(answered: Answered | None = None) -> list[Answer]:
         return ask_primaries(
             app,
             env,
-            account,
-            container,
+            *place,
             'UPDATE',
             {
                 'X-Backend-Storage-Policy-Index': str(policy_index),
@@ -100,12 +98,11 @@ def merge_rows(
     if moving is None:
         answers = ask()
     else:
-        part, nodes = app.container_ring.get_nodes(account, container)
+        part, nodes = app.container_ring.get_nodes(*place)
         headers = request_headers(app, env)
 
         def probe(node: dict) -> None:
-            path = f'/{account}/{container}'
-            ask_node(app, node, part, PROBE_METHOD, path, headers)
+            ask_node(app, node, part, PROBE_METHOD, f'/{place}', headers)
 
         with backend.throttle.sending(
             moving.kind, nodes, len(rows), moving.check, probe
@@ -115,26 +112,25 @@ def merge_rows(
     return all(answer.is_success for answer in answers)
 
 
-def rows_in_request(backend: Backend, place: str) -> int:
+def rows_in_request(backend: Backend, place: Place) -> int:
     """Return how many rows to move into a container with one request."""
     return backend.throttle.in_request(_primaries(backend, place))
 
 
-def reading(backend: Backend, place: str) -> AbstractContextManager[None]:
+def reading(backend: Backend, place: Place) -> AbstractContextManager[None]:
     """Return a context for reading a page of rows to move from a container."""
     return backend.throttle.reading(_primaries(backend, place))
 
 
-def _primaries(backend: Backend, place: str) -> list[dict]:
-    ring = backend.proxy_app.container_ring
-    _part, nodes = ring.get_nodes(*place.split('/', 1))
+def _primaries(backend: Backend, place: Place) -> list[dict]:
+    _part, nodes = backend.proxy_app.container_ring.get_nodes(*place)
     return nodes
 
 
 def remove_row(
     backend: Backend,
     env: dict,
-    place: str,
+    place: Place,
     policy_index: int,
     name: str,
     timestamp: str,
@@ -145,11 +141,9 @@ def remove_row(
     database refuses it, and may get the row from another replica later. The
     request does not wait for a slow minority.
 
-    :param place: the container, ``account/container``
     :param timestamp: the X-Timestamp of the DELETE
     :raises BackendError: if fewer than a majority have taken it
     """
-    account, container = place.split('/', 1)
     headers = {
         'X-Timestamp': timestamp,
         'X-Backend-Storage-Policy-Index': str(policy_index),
@@ -157,8 +151,7 @@ def remove_row(
     answers = ask_primaries(
         backend.proxy_app,
         env,
-        account,
-        container,
+        *place,
         'DELETE',
         headers,
         needs_all=False,
@@ -171,22 +164,21 @@ def _check_quorum(answers: list[Answer]) -> None:
     taken = sum(answer.is_success for answer in answers)
     if taken < quorum_size(len(answers)):
         raise BackendError(
-            None, 503, f'{taken} of {len(answers)} replicas took rows'
+            None, 503, f'{taken} of {len(answers)} replicas stored the rows'
         )
 
 
 def row_at(
-    node: dict, part: int, place: str, name: str
+    node: dict, part: int, place: Place, name: str
 ) -> tuple[HeaderKeyDict, dict | None]:
     """Ask one server, without the proxy app, for the row of an object.
 
-    :param place: the container whose database has it, ``account/container``
+    :param place: the container whose database has it
     :returns: the headers of the answer; the listed row, None if there is none
     :raises ClientException: if the server does not list the container
     """
-    account, container = place.split('/', 1)
     headers, rows = direct_get_container(
-        node, part, account, container, prefix=name, limit=1
+        node, part, *place, prefix=name, limit=1
     )
     found = (row for row in rows if row.get('name') == name)
     return headers, next(found, None)

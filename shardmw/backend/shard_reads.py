@@ -33,8 +33,8 @@ from shardmw.core.batch import (
     MOST_READS,
     Address,
     Found,
-    Place,
     Read,
+    Source,
     decode_found,
     encode_reads,
     grouped,
@@ -123,10 +123,10 @@ class ShardReads:
         shards = list(shards)
         answers: dict[int, Answer] = {}
 
-        def read(shard: int, batch: list[Place]) -> Answer:
+        def read(shard: int, batch: list[Source]) -> Answer:
             found = self.read_batch(batch, 'HEAD', [''] * len(batch))
-            for place, answer in zip(batch, found, strict=True):
-                answers[place.shard] = answer
+            for source, answer in zip(batch, found, strict=True):
+                answers[source.shard] = answer
             return answers[shard]
 
         calls = [(batch[0].shard, batch) for batch in self.batches(shards)]
@@ -135,7 +135,7 @@ class ShardReads:
 
     def batches(
         self, shards: Iterable[int], rows: int | None = 0
-    ) -> list[list[Place]]:
+    ) -> list[list[Source]]:
         """Group the backing containers to read together.
 
         :param rows: about how many rows to read of each, None if that is not
@@ -144,44 +144,43 @@ class ShardReads:
         """
         shards = list(shards)
         if self._app is None:
-            return [[Place(shard)] for shard in shards]
+            return [[Source(shard)] for shard in shards]
         most = max(1, min(MOST_READS, len(shards), MOST_ROWS // (rows or 1)))
         # Preferring some replicas pays only if shards are read together.
         replicas = None if most > 1 else 1
-        places = {shard: self._places(shard, replicas) for shard in shards}
-        return grouped(places, min(most, self._batch_size(places, most, rows)))
+        sources = {shard: self._sources(shard, replicas) for shard in shards}
+        size = min(most, self._batch_size(sources, most, rows))
+        return grouped(sources, size)
 
     def _batch_size(
         self,
-        places: Mapping[int, Mapping[Address, Place]],
+        sources: Mapping[int, Mapping[Address, Source]],
         most: int,
         rows: int | None,
     ) -> int:
         """Return how many shards to read together where that is possible."""
-        count = len(places)
+        count = len(sources)
         if rows is None:
             size = math.ceil(count / self.backend.concurrency)
             return max(1, min(size, MOST_READS_OF_UNKNOWN))
         # A batch occupies one process of a server. With one short batch for
         # each server, the other processes are free for other requests.
-        servers = len(set().union(*places.values()))
+        servers = len(set().union(*sources.values()))
         at_once = min(self.backend.concurrency, servers)
         batches = max(1, at_once, math.ceil(count / most))
         return max(USUAL_READS, math.ceil(count / batches))
 
-    def _places(
+    def _sources(
         self, shard: int, most: int | None = None
-    ) -> dict[Address, Place]:
+    ) -> dict[Address, Source]:
         """Return the replicas that the proxy may ask first, by address.
 
         :param most: how many to consider, with or without the filter; None
                      for all
         """
         app = self._app
-        backing = self.target.backing(shard)
-        part, nodes = app.container_ring.get_nodes(
-            self.target.hidden_account, backing
-        )
+        place = self.target.place_in(shard)
+        part, nodes = app.container_ring.get_nodes(*place)
         nodes = app.sort_nodes([n for n in nodes if not app.error_limited(n)])
         options = app.get_policy_options(None)
         if options.sorting_method == 'timing':
@@ -189,19 +188,19 @@ class ShardReads:
         elif options.sorting_method == 'affinity':
             key = options.read_affinity_sort_key
             nodes = [node for node in nodes if key(node) == key(nodes[0])]
-        places = {
-            get_ip_port(node, self._headers): Place(shard, node, part)
+        sources = {
+            get_ip_port(node, self._headers): Source(shard, node, part)
             for node in nodes[:most]
         }
         return {
-            address: place
-            for address, place in places.items()
+            address: source
+            for address, source in sources.items()
             if self.backend.takes_batches(address)
         }
 
     def read_batch(
         self,
-        batch: list[Place],
+        batch: list[Source],
         method: str,
         queries: list[str],
         ends_at_failure: bool = False,
@@ -232,8 +231,8 @@ class ShardReads:
                 answer or self.read(batch[0].shard, method, queries[0], failed)
             ]
         calls = [
-            (place.shard, method, query, failed)
-            for place, query, answer in zip(
+            (source.shard, method, query, failed)
+            for source, query, answer in zip(
                 batch, queries, answers, strict=True
             )
             if answer is None
@@ -254,7 +253,7 @@ class ShardReads:
         return self.backend.takes_batches(get_ip_port(node, self._headers))
 
     def _ask_for(
-        self, batch: list[Place], method: str, queries: list[str]
+        self, batch: list[Source], method: str, queries: list[str]
     ) -> list[Answer | None] | None:
         """Send one request for several shards.
 
@@ -263,21 +262,19 @@ class ShardReads:
         """
         app = self._app
         app.logger.thread_locals = self._log_locals
-        account = self.target.hidden_account
         reads = [
             Read(
-                place.node['device'],
-                place.part,
-                account,
-                self.target.backing(place.shard),
+                source.node['device'],
+                source.part,
+                *self.target.place_in(source.shard),
                 method,
                 query,
             )
-            for place, query in zip(batch, queries, strict=True)
+            for source, query in zip(batch, queries, strict=True)
         ]
         node, part = batch[0].node, batch[0].part
         address = get_ip_port(node, self._headers)
-        path = f'/{account}/{reads[0].container}'
+        path = f'/{self.target.place_in(batch[0].shard)}'
         try:
             answer = ask_node(
                 app,
@@ -303,8 +300,8 @@ class ShardReads:
                 self.backend.without_batches(address, FAILED_SECONDS)
             return None
         return [
-            each and self._answer(place.shard, method, each)
-            for place, each in zip(batch, found, strict=True)
+            each and self._answer(source.shard, method, each)
+            for source, each in zip(batch, found, strict=True)
         ]
 
     @staticmethod
@@ -328,12 +325,11 @@ class ShardReads:
         """
         app = self._app
         app.logger.thread_locals = self._log_locals
-        account = self.target.hidden_account
-        backing = self.target.backing(shard)
+        place = self.target.place_in(shard)
         ring = app.container_ring
-        part = ring.get_part(account, backing)
+        part = ring.get_part(*place)
         nodes = replicas_in_order(app, ring, part)
-        path = f'/{account}/{backing}'
+        path = f'/{place}'
         for node in self._last(failed, nodes):
             try:
                 answer = ask_node(

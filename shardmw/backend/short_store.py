@@ -18,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from shardmw.core.bounded import SizedLRU
+from shardmw.core.bounded import SizedStore
 from shardmw.swift.memcached import ROUNDING_SECONDS, SharedCache
 
 #: One account may have at most this part of all bytes: one quarter.
@@ -53,7 +53,7 @@ class ShortStore:
 
     def __init__(self, most_bytes: int) -> None:
         self.most_bytes = most_bytes
-        self._puts = SizedLRU(most_bytes // FULL_ACCOUNTS, most_bytes)
+        self._puts = SizedStore(most_bytes // FULL_ACCOUNTS, most_bytes)
 
     def get(
         self,

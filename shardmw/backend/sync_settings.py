@@ -21,6 +21,7 @@ each tombstone it sends a DELETE.
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
@@ -259,13 +260,13 @@ def direct_sync(
     def post(
         shard: int | None, path: Path, headers: dict, timestamp: float
     ) -> Answer:
-        place = (backend.proxy_app, env, path.account, path.container)
+        ask = partial(ask_primaries, backend.proxy_app, env, *path.place)
         headers = {**headers, TIMESTAMP_HEADER: Timestamp(timestamp).internal}
-        answers = ask_primaries(*place, 'POST', headers)
+        answers = ask('POST', headers)
         taken = sum(answer.is_success for answer in answers)
         if taken < len(answers):
             # The answer to a POST does not show a deletion.
-            heads = ask_primaries(*place, 'HEAD')
+            heads = ask('HEAD')
             taken += sum(replica_of(a).said is Said.DELETED for a in heads)
         is_taken = taken >= len(answers)
         status = '200 OK' if is_taken else '503 Replica Away'
@@ -282,9 +283,7 @@ def agreed_settings(backend: Backend, env: dict, path: Path) -> SyncSettings:
     :raises BackendError: if they differ because one has missed a change, or if
                           one does not answer
     """
-    answers = ask_primaries(
-        backend.proxy_app, env, path.account, path.container, 'HEAD'
-    )
+    answers = ask_primaries(backend.proxy_app, env, *path.place, 'HEAD')
     require_success(answers)
     settings = {SyncSettings.of(answer) for answer in answers}
     if len(settings) > 1:
@@ -333,9 +332,7 @@ def logical_path(backend: Backend, env: dict, path: Path) -> Path | None:
     :returns: None if there is no such backing container, or if an object of
               another storage policy is asked for, as the reconciler does
     """
-    info = backend.container_info_of(
-        env, path.version, path.account, path.container
-    )
+    info = backend.container_info_of(env, path)
     container = info['sysmeta'].get(LOGICAL_NAME)
     policy_index = str(info['storage_policy'])
     if not container or env.get(_POLICY_ENV, policy_index) != policy_index:

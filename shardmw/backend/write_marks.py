@@ -32,7 +32,7 @@ import time
 from collections.abc import Iterable
 
 from shardmw.backend.containers import LogicalContainer
-from shardmw.core.bounded import LRU
+from shardmw.core.bounded import BoundedDict
 from shardmw.swift.memcached import ROUNDING_SECONDS, SharedCache
 
 MARK_KEY = 'shardmw/written'
@@ -57,7 +57,7 @@ class WriteMarks:
     def __init__(self, seconds: int) -> None:
         self.seconds = seconds
         # When this worker last marked a container.
-        self._marked = LRU(MARKS)
+        self._marked = BoundedDict(MARKS)
 
     def kept(
         self, env: dict, target: LogicalContainer, key: str

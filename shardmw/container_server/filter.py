@@ -40,7 +40,7 @@ from swift.common.swob import HTTPBadRequest, HTTPException, Request, Response
 from swift.common.utils import Timestamp, config_true_value, get_logger
 
 from shardmw.backend.config import ConfigError, check_option_names
-from shardmw.backend.garbage import leave_out_lasting_objects
+from shardmw.backend.gc_freeze import leave_out_lasting_objects
 from shardmw.container_server.background_merges import BackgroundMerges
 from shardmw.core.batch import (
     METHOD,
@@ -50,20 +50,24 @@ from shardmw.core.batch import (
     decode_reads,
     encode_found,
 )
-from shardmw.swift.concurrency import Timeout, Turn
+from shardmw.swift import SPLIT_STATES
+from shardmw.swift.concurrency import Timeout, TimeSlice
 from shardmw.swift.container_rows import listed_rows, simple_text
 from shardmw.swift.container_server import (
-    SPLIT_STATES,
     ContainerBroker,
     ContainerController,
     swift_broker,
 )
 from shardmw.swift.open_brokers import OpenBrokers
-from shardmw.swift.pending import ReadingBroker, Snapshot, WaitingRowsError
+from shardmw.swift.pending_file import (
+    PendingRowsError,
+    ReadingBroker,
+    Snapshot,
+)
 
 #: The largest ``.pending`` file, in bytes, whose rows are listed without a
 #: merge. That is about 100 rows with short names.
-MOST_WAITING_BYTES = 16384
+MOST_PENDING_BYTES = 16384
 
 #: After this time, send what was found before the next read. A proxy waits
 #: ``node_timeout`` for the first part, and again for the rest.
@@ -170,13 +174,13 @@ class ContainerFilter:
         :returns: what was found; empty if no reads were left
         """
         began = time.monotonic()
-        turn = Turn()
+        time_slice = TimeSlice()
         found = []
         while rest and not (found and time.monotonic() - began > SEND_SECONDS):
             read = rest.popleft()
             of_read = self._found(read) if read.device in usable else None
             found.append(encode_found(of_read))
-            turn.end_in_time()
+            time_slice.end_in_time()
         return b''.join(found)
 
     def _is_usable(self, device: str) -> bool:
@@ -211,21 +215,21 @@ class ContainerFilter:
             return self._read_merged(where, read.method, params)
         has_room = self._merges.has_room(*where)
         try:
-            most = MOST_WAITING_BYTES if has_room else 0
-            return self._read_waiting(where, read.method, params, most)
-        except WaitingRowsError:
+            most = MOST_PENDING_BYTES if has_room else 0
+            return self._read_pending(where, read.method, params, most)
+        except PendingRowsError:
             self._merge(*where)
             # If another process holds the lock, the rows are still pending.
             # Rows that earlier reads have listed must stay listed.
-            return self._read_waiting(where, read.method, params, None)
+            return self._read_pending(where, read.method, params, None)
 
-    def _read_waiting(
+    def _read_pending(
         self, where: Where, method: str, params: dict, most: int | None
     ) -> Found | None:
         """Read a container with its pending rows.
 
         :param most: as for :meth:`ReadingBroker.snapshot`
-        :raises WaitingRowsError: if they have to be merged first
+        :raises PendingRowsError: if they have to be merged first
         """
         rows: list[tuple] = []
         with self._brokers.broker(*where) as broker:
@@ -309,7 +313,7 @@ def _rows(snapshot: Snapshot, params: dict) -> list[tuple]:
         params.get('prefix', ''),
         params.get('marker', ''),
         params.get('end_marker', ''),
-        snapshot.waiting,
+        snapshot.pending,
     )
 
 

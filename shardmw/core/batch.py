@@ -28,7 +28,7 @@ MOST_READS = 128
 Address = tuple[str, int]
 
 
-class Place(NamedTuple):
+class Source(NamedTuple):
     """A shard and a server to read it from.
 
     :param shard: the index of the shard
@@ -73,24 +73,24 @@ class Found(NamedTuple):
 
 
 def grouped(
-    places: Mapping[int, Mapping[Address, Place]], size: int
-) -> list[list[Place]]:
+    sources: Mapping[int, Mapping[Address, Source]], size: int
+) -> list[list[Source]]:
     """Group shards by server, servers with the most shards first.
 
     Servers that have equally many take turns.
 
-    :param places: the places by shard and by the address of the server
+    :param sources: by shard and by the address of the server
     :param size: the most shards to read together
-    :returns: the groups to read together. A shard without a place is in a
+    :returns: the groups to read together. A shard without a source is in a
               group of its own, with no node
     """
-    rest: dict[Address, dict[int, Place]] = defaultdict(dict)
-    for shard, of_shard in places.items():
-        for address, place in of_shard.items():
-            rest[address][shard] = place
+    rest: dict[Address, dict[int, Source]] = defaultdict(dict)
+    for shard, of_shard in sources.items():
+        for address, source in of_shard.items():
+            rest[address][shard] = source
     batches = []
     alone = [
-        [Place(shard)] for shard, of_shard in places.items() if not of_shard
+        [Source(shard)] for shard, of_shard in sources.items() if not of_shard
     ]
     # The server with the most shards comes first. Its shards may be in groups
     # of other servers by then, so its rank is computed again.
@@ -109,9 +109,9 @@ def grouped(
         batch = list(here.values())[:count]
         if batch:
             batches.append(batch)
-        for place in batch:
-            for other in places[place.shard]:
-                del rest[other][place.shard]
+        for source in batch:
+            for other in sources[source.shard]:
+                del rest[other][source.shard]
         if here:
             rank = -min(size, len(here)), used + 1
             heappush(ranked, (*rank, order, address))

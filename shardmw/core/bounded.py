@@ -17,7 +17,7 @@ def is_short(*texts: str | None) -> bool:
     return sum(map(len, filter(None, texts))) <= LONGEST_KEY
 
 
-class LRU:
+class BoundedDict:
     """A dictionary that keeps the entries that were set last.
 
     The entries are in two dictionaries. When the younger one is full or old,
@@ -76,7 +76,7 @@ class LRU:
         return self._young.pop(key, self._old.pop(key, default))
 
 
-class SizedLRU:
+class SizedStore:
     """A store of the entries that were set last, up to a number of bytes.
 
     :param owner_bytes: the most bytes of the entries of one owner

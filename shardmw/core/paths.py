@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The paths of requests: pure.
+"""The paths of requests, and the places of rows: pure.
 
 The proxy hands over paths as WSGI strings. The filter parses each path once
 and uses native strings from then on.
@@ -12,6 +12,28 @@ from shardmw.core.bounded import cached_if_short
 #: How many parsed paths to keep. The sub-requests of one client request name
 #: the same few paths again and again.
 CACHED_PATHS = 1024
+
+#: The API version in the paths of requests that no client has sent.
+API_VERSION = 'v1'
+
+
+class Place(NamedTuple):
+    """A container with a database that rows are in: a root or a shard.
+
+    Its text is ``account/container``, as Swift writes it.
+    """
+
+    account: str
+    container: str
+
+    def __str__(self) -> str:
+        """Return ``account/container``."""
+        return f'{self.account}/{self.container}'
+
+    @property
+    def path(self) -> 'Path':
+        """Return the path of the container."""
+        return Path(API_VERSION, *self)
 
 
 class Path(NamedTuple):
@@ -26,6 +48,11 @@ class Path(NamedTuple):
     account: str
     container: str | None = None
     name: str | None = None
+
+    @property
+    def place(self) -> Place:
+        """Return the account and the container."""
+        return Place(self.account, self.container)
 
     def of_container(self, container: str) -> 'Path':
         """Return the path of a container of the same account."""

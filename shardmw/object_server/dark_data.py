@@ -19,16 +19,14 @@ from swift.common.exceptions import ClientException
 from swift.common.http import HTTP_NOT_FOUND
 from swift.common.utils import split_path
 
-from shardmw.backend.answers import SPLIT_STATES
-from shardmw.backend.backing import backing_among, backing_range
+from shardmw.backend.backing_containers import backing_among, backing_range
 from shardmw.backend.containers import RECORD_HEADER, LogicalContainer
 from shardmw.backend.rows import row_at
 from shardmw.core.layout import Layout, LayoutError, parse_record
+from shardmw.core.paths import Place
 from shardmw.core.placement import hidden_account
-from shardmw.swift import object_audit
+from shardmw.swift import SPLIT_STATES, object_audit
 from shardmw.swift.concurrency import Timeout
-
-API_VERSION = 'v1'
 
 #: The folder of the rings, the same as in Swift's watcher.
 SWIFT_DIR = '/etc/swift'
@@ -76,15 +74,14 @@ class DarkDataWatcher(object_audit.DarkDataWatcher):
         :raises UnknownError: if rows are moving, or have yet to be moved
         """
         account, container, name = split_path(path, 3, 3, True)
-        layouts = self._layouts(account, container)
+        place = Place(account, container)
+        layouts = self._layouts(place)
         if any(layout.is_changing for layout in layouts):
             raise UnknownError
-        if self._has_late_rows(account, container, layouts):
+        if self._has_late_rows(place, layouts):
             raise UnknownError
         for layout in layouts:
-            target = LogicalContainer(
-                API_VERSION, account, container, {}, layout
-            )
+            target = LogicalContainer(place.path, {}, layout)
             if self._has_row(target.place_of(name), name):
                 return True
         # A late row may have been moved to the root since Swift's watcher
@@ -92,14 +89,15 @@ class DarkDataWatcher(object_audit.DarkDataWatcher):
         return bool(object_audit.get_info_1(self.container_ring, path))
 
     def _has_late_rows(
-        self, account: str, container: str, layouts: Collection[Layout]
+        self, place: Place, layouts: Collection[Layout]
     ) -> bool:
         """Return True if a shard of an earlier layout has rows.
 
         Such rows are listed once they have been moved. If a proxy without the
         filter has deleted a sharded container, all of its rows are such rows.
         """
-        hidden = hidden_account(account)
+        hidden = hidden_account(place.account)
+        start, end = backing_range(place.container)
         part, nodes = self.account_ring.get_nodes(hidden)
         return any(
             listed.object_count
@@ -109,27 +107,24 @@ class DarkDataWatcher(object_audit.DarkDataWatcher):
             )
             for node in nodes
             for listed in backing_among(
-                _account_rows(node, part, hidden, *backing_range(container)),
-                container,
+                _account_rows(node, part, hidden, start, end),
+                place.container,
             )
         )
 
-    def _layouts(self, account: str, container: str) -> set[Layout]:
+    def _layouts(self, place: Place) -> set[Layout]:
         """Return the layouts that the replicas of a root have recorded."""
-        part, nodes = self.container_ring.get_nodes(account, container)
-        heads = [
-            direct_head_container(node, part, account, container)
-            for node in nodes
-        ]
+        part, nodes = self.container_ring.get_nodes(*place)
+        heads = [direct_head_container(node, part, *place) for node in nodes]
         records = {head.get(RECORD_HEADER) for head in heads}
         return {parse_record(each) for each in records if each}
 
-    def _has_row(self, place: str, name: str) -> bool:
+    def _has_row(self, place: Place, name: str) -> bool:
         """Return True if a replica of a container lists an object.
 
         :raises UnknownError: if Swift's own sharder has split the container
         """
-        part, nodes = self.container_ring.get_nodes(*place.split('/', 1))
+        part, nodes = self.container_ring.get_nodes(*place)
         for node in nodes:
             headers, row = row_at(node, part, place, name)
             if headers.get('X-Backend-Sharding-State') in SPLIT_STATES:

@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.http import is_server_error
@@ -69,46 +70,41 @@ from shardmw.proxy.listing.max_age import MaxAge
 from shardmw.proxy.listing.params import params_of
 from shardmw.proxy.listing.request import ListingRequest
 from shardmw.proxy.listings_filter import divert, note_head, take_order
-from shardmw.proxy.ratelimit import container_rate
+from shardmw.proxy.ratelimit import rate_header
 from shardmw.proxy.ratelimit.accounting import Accounting
-from shardmw.proxy.sums import SummedStats, total
+from shardmw.proxy.shard_sums import SummedStats, total
 
 LAYOUT_TRIES = 5
 """How often a page is read, if the layout changes while it is."""
 
 
-class ContainerController:
-    """Handles requests to containers.
+class ReadTools(NamedTuple):
+    """The parts of the filter that answer reads of containers.
 
+    :param app: the rest of the pipeline
     :param default_max_age: called with an account and a container; returns how
                             many seconds old listings may be unless the owner
                             of the container has set this
     """
 
-    def __init__(
-        self,
-        app: Callable,
-        backend: Backend,
-        layouts: Layouts,
-        lifecycle: Lifecycle,
-        stats: SummedStats,
-        head_cache: HeadCache,
-        kept_pages: KeptPages,
-        default_max_age: Callable[[str, str], int],
-        accounting: Accounting,
-    ) -> None:
-        self.app = app
-        self.backend = backend
-        self.metrics = backend.metrics
-        self.layouts = layouts
-        self.stats = stats
-        self.head_cache = head_cache
-        self.kept_pages = kept_pages
-        self.default_max_age = default_max_age
-        self.accounting = accounting
+    app: Callable
+    backend: Backend
+    layouts: Layouts
+    stats: SummedStats
+    head_cache: HeadCache
+    kept_pages: KeptPages
+    default_max_age: Callable[[str, str], int]
+    accounting: Accounting
+
+
+class ContainerController:
+    """Handles requests to containers."""
+
+    def __init__(self, tools: ReadTools, lifecycle: Lifecycle) -> None:
+        self.tools = tools
         self._handlers = {
-            'GET': self._get,
-            'HEAD': self._head,
+            'GET': lambda req, path: GetContext(tools, req, path).answer(),
+            'HEAD': lambda req, path: HeadContext(tools, req, path).answer(),
             'PUT': lifecycle.put,
             'POST': lifecycle.post,
             'DELETE': lifecycle.delete,
@@ -119,64 +115,49 @@ class ContainerController:
 
         :param path: the path of a container
         """
+        backend = self.tools.backend
         handler = self._handlers.get(req.method)
         if handler is None or not may_be_sharded(req, path):
-            return self.app
+            return self.tools.app
         try:
             answer = handler(req, path)
         except (BackendError, LayoutError) as err:
-            answer = unavailable(req, path, self.backend, err)
+            answer = unavailable(req, path, backend, err)
         if isinstance(answer, Response):
-            return self.backend.with_cors(req, path, answer)
+            return backend.with_cors(req, path, answer)
         return answer
 
-    def _get(self, req: Request, path: Path) -> Callable:
-        info = self.backend.container_info(req.environ)
-        if authorize(req, info['read_acl']):
-            # The app denies it, with an ACL that may be newer.
-            return self._plain(req, path)
-        target = self.layouts.of(req.environ, path, info)
-        refusal = self.accounting.listing(req, path, info, target)
-        if refusal:
-            return refusal
-        if target is None:
-            return self._plain(req, path)
-        return self._list(req, path, target)
 
-    def _head(self, req: Request, path: Path) -> Callable:
-        root = self._read_root(req, path)
-        target = self._target_of(req, path, root)
-        if target is None:
-            return self._unsharded(req, path, root)
-        self.metrics.note(CONTAINER_REQUESTS, method='HEAD')
-        sums = self.head_cache.kept(req.environ, target)
-        if sums is None:
-            started = time.monotonic()
-            refusal = self.accounting.listing(req, path, target.info, target)
-            if refusal:
-                return refusal
-            with self.backend.turn(req.environ, path.account):
-                is_late = time.monotonic() - started >= STAY_SECONDS
-                if is_late or target.layout.is_changing:
-                    # Rows may have moved, or the layout changed, meanwhile.
-                    root = self._read_root(req, path)
-                    if not root.is_success:
-                        return self._refused_by_root(req, path, root)
-                    target = self._target_of(req, path, root)
-                    if target is None:
-                        return self._unsharded(req, path, root)
-                sums = self._sum_shards(req, target)
-            if target.moves_to_root:
-                root = self._read_root(req, path)
-                require_success([root])
-        stats = ContainerStats(
-            root.object_count + sums.object_count,
-            root.bytes_used + sums.bytes_used,
-        )
-        share_stats(req.environ, target, stats)
-        return self._summed(req, target, root, stats, None)
+class _ReadContext:
+    """One GET or HEAD of a container.
 
-    def _unsharded(self, req: Request, path: Path, root: Answer) -> Callable:
+    :param path: the path of the container
+    """
+
+    def __init__(self, tools: ReadTools, req: Request, path: Path) -> None:
+        self.tools = tools
+        self.backend = tools.backend
+        self.metrics = tools.backend.metrics
+        self.req = req
+        self.env = req.environ
+        self.path = path
+
+    def read_root(self) -> Answer:
+        """Send the client's GET or HEAD to the root."""
+        return self.share(self.backend.pass_on, self.req)
+
+    def share(self, read: Callable, *args) -> Answer:
+        """Read the root, and store its info for later requests."""
+        return read_and_share(self.env, self.path, read, *args)
+
+    def target_of(self, root: Answer) -> LogicalContainer | None:
+        """Return the sharded container of a root; None if it is plain.
+
+        The errors are those of :meth:`Layouts.of`.
+        """
+        return self.tools.layouts.of(self.env, self.path, root.info())
+
+    def unsharded(self, root: Answer) -> Callable:
         """Return the root's answer: the container is plain or missing.
 
         A replica that missed a deletion answers with the record of a layout.
@@ -184,94 +165,188 @@ class ContainerController:
         :raises BackendError: if the replicas do not prove that the container
                               is plain or missing
         """
+        path = self.path
         if RECORD_HEADER in root.headers and described_by(path, root.info()):
             drain_and_close(root.body)
-            state = read_root(self.backend, req.environ, path)
+            state = read_root(self.backend, self.env, path)
             if state.is_deleted:
-                return HTTPNotFound(request=req)
+                return HTTPNotFound(request=self.req)
             if state.layout:
-                self.layouts.forget(path)
+                self.tools.layouts.forget(path)
             if state.layout or not state.exists:
                 raise BackendError(None, 503, 'replicas of the root differ')
-            root = self._read_root(req, path)
+            root = self.read_root()
         if root.is_success:
             # There is a record if the container was sharded before.
-            share_with_sums(req.environ, path, root.headers)
-        _show_settings(req, root, 0)
+            share_with_sums(self.env, path, root.headers)
+        _show_settings(self.req, root, 0)
         return Verbatim(root)
 
-    def _read_root(self, req: Request, path: Path) -> Answer:
-        """Send the client's GET or HEAD to the root."""
-        return read_and_share(req.environ, path, self.backend.pass_on, req)
+    def refused_by(self, root: Answer) -> Callable:
+        """Return the error response of a root.
 
-    def _open_root(self, req: Request) -> Answer:
+        :raises BackendError: if it is a server error
+        """
+        if is_server_error(root.status):
+            raise BackendError(None, root.status)
+        return Verbatim(root)
+
+    def summed(
+        self,
+        target: LogicalContainer,
+        root: Answer,
+        stats: ContainerStats,
+        body: bytes | None,
+    ) -> Callable:
+        """Return a root's answer with the figures of the whole container.
+
+        :param body: the listing, None for a HEAD
+        """
+        default = self.tools.default_max_age(target.account, target.container)
+        _show_settings(self.req, root, default)
+        headers = HeaderKeyDict(root.headers)
+        headers['X-Container-Object-Count'] = str(stats.object_count)
+        headers['X-Container-Bytes-Used'] = str(stats.bytes_used)
+        sharding = target.layout.written_sharding
+        if sharding.shards:
+            headers[SHARD_COUNT_HEADER] = str(sharding.shards)
+            headers[SHARD_DEPTH_HEADER] = str(sharding.depth)
+        sync_to = headers.get(STORED_SYNC_TO_HEADER)
+        if sync_to and self.backend.may_use(self.env, SYNC_TO_HEADER):
+            headers[SYNC_TO_HEADER] = sync_to
+        if body is None:
+            note_head(self.req, headers)
+        else:
+            headers['Content-Length'] = str(len(body))
+        return Verbatim(root._replace(headers=headers, body=[body or b'']))
+
+
+class HeadContext(_ReadContext):
+    """A HEAD of a container."""
+
+    def answer(self) -> Callable:
+        """Return the WSGI application that answers the request."""
+        root = self.read_root()
+        target = self.target_of(root)
+        if target is None:
+            return self.unsharded(root)
+        self.metrics.note(CONTAINER_REQUESTS, method='HEAD')
+        sums = self.tools.head_cache.kept(self.env, target)
+        if sums is None:
+            started = time.monotonic()
+            refusal = self.tools.accounting.listing(
+                self.req, self.path, target.info, target
+            )
+            if refusal:
+                return refusal
+            with self.backend.turn(self.env, self.path.account):
+                is_late = time.monotonic() - started >= STAY_SECONDS
+                if is_late or target.layout.is_changing:
+                    # Rows may have moved, or the layout changed, meanwhile.
+                    root = self.read_root()
+                    if not root.is_success:
+                        return self.refused_by(root)
+                    target = self.target_of(root)
+                    if target is None:
+                        return self.unsharded(root)
+                sums = self._sum_shards(target)
+            if target.moves_to_root:
+                root = self.read_root()
+                require_success([root])
+        stats = ContainerStats(
+            root.object_count + sums.object_count,
+            root.bytes_used + sums.bytes_used,
+        )
+        share_stats(self.env, target, stats)
+        return self.summed(target, root, stats, None)
+
+    def _sum_shards(self, target: LogicalContainer) -> ContainerStats:
+        asked = time.monotonic()
+        answers = self.backend.head_shards(self.env, target)
+        require_success(answers)
+        self.metrics.note(FANOUT_REQUESTS, len(answers) + 1)
+        self.tools.head_cache.keep(self.env, target, answers, asked)
+        return total(answers)
+
+
+class GetContext(_ReadContext):
+    """A GET of a container, a listing."""
+
+    def answer(self) -> Callable:
+        """Return the WSGI application that answers the request."""
+        info = self.backend.container_info(self.env)
+        if authorize(self.req, info['read_acl']):
+            # The app denies it, with an ACL that may be newer.
+            return self._plain()
+        target = self.tools.layouts.of(self.env, self.path, info)
+        refusal = self.tools.accounting.listing(
+            self.req, self.path, info, target
+        )
+        if refusal:
+            return refusal
+        return self._plain() if target is None else self._list(target)
+
+    def _open_root(self) -> Answer:
         """Send the client's GET to the root, without reading the listing."""
-        status, headers, body = req.call_application(self.app)
+        status, headers, body = self.req.call_application(self.tools.app)
         return Answer(None, status, HeaderKeyDict(headers), body)
 
-    def _plain(self, req: Request, path: Path) -> Callable:
+    def _plain(self) -> Callable:
         """Return the root's own answer, if it has no layout record.
 
         If it has one, the cached info was older: list the shards.
         """
-        root = read_and_share(req.environ, path, self._open_root, req)
+        root = self.share(self._open_root)
         try:
-            target = self._target_of(req, path, root)
+            target = self.target_of(root)
         except (BackendError, LayoutError):
             drain_and_close(root.body)
             raise
         if target is not None:
             drain_and_close(root.body)
-            return self._list(req, path, target)
-        return self._unsharded(req, path, root)
+            return self._list(target)
+        return self.unsharded(root)
 
-    def _list(
-        self, req: Request, path: Path, target: LogicalContainer
-    ) -> Callable:
-        take_order(req)
+    def _list(self, target: LogicalContainer) -> Callable:
+        take_order(self.req)
         try:
-            params = params_of(req)
+            params = params_of(self.req)
         except (HTTPException, ValueError):
             # The root refuses them, as a plain container does.
-            root = self._read_root(req, path)
-            return self._refused_by_root(req, path, root)
+            return self.refused_by(self.read_root())
         if params.has_unlistable_prefix():
             # It makes a database fail, so only the root is asked.
-            return Verbatim(self._read_root(req, path))
-        if container_order.allows_unordered(req, params, target.info):
+            return Verbatim(self.read_root())
+        if container_order.allows_unordered(self.req, params, target.info):
             params = dataclasses.replace(params, is_unordered=True)
         if params.is_unordered and params.wants_order():
-            return HTTPBadRequest(
-                request=req,
-                content_type='text/plain',
-                body='allow_unordered cannot be combined with delimiter, '
-                'path or reverse',
+            return self._bad_request(
+                'allow_unordered cannot be combined with delimiter, path or '
+                'reverse'
             )
         try:
-            age = self._max_age(req, target)
+            age = self._max_age(target)
         except ValueError as err:
-            return HTTPBadRequest(
-                request=req, content_type='text/plain', body=str(err)
-            )
+            return self._bad_request(str(err))
         self.metrics.note(CONTAINER_REQUESTS, method='GET')
         ahead, page = 0, None
         if age.asked:
-            ahead, page = self.kept_pages.find(
-                req.environ, target, params, age.kept
+            ahead, page = self.tools.kept_pages.find(
+                self.env, target, params, age.kept
             )
         if page is not None:
-            answer = self._kept(req, path, target, page, age)
+            answer = self._kept(target, page, age)
             if answer is not None:
                 return answer
         # Free the page: the wait for the turn may be long.
         del page
         seconds = age.kept if ahead else 0
-        with self.backend.turn(req.environ, path.account):
+        with self.backend.turn(self.env, self.path.account):
             for _ in range(LAYOUT_TRIES):
-                listing = ListingRequest(self.backend, req, target)
+                listing = ListingRequest(self.backend, self.req, target)
                 try:
                     answer = self._listed(
-                        req, path, listing, params, max(1, ahead), seconds
+                        listing, params, max(1, ahead), seconds
                     )
                 finally:
                     listing.stop()
@@ -281,13 +356,13 @@ class ContainerController:
             None, 503, 'the layout has changed while it was listed'
         )
 
+    def _bad_request(self, body: str) -> Response:
+        return HTTPBadRequest(
+            request=self.req, content_type='text/plain', body=body
+        )
+
     def _kept(
-        self,
-        req: Request,
-        path: Path,
-        target: LogicalContainer,
-        page: Page,
-        age: MaxAge,
+        self, target: LogicalContainer, page: Page, age: MaxAge
     ) -> Callable | None:
         """Return the answer with a kept page.
 
@@ -299,34 +374,32 @@ class ContainerController:
         if not 0 <= page.age() <= age.asked:
             return None
         started = time.monotonic()
-        listing = ListingRequest(self.backend, req, target)
-        root = read_and_share(req.environ, path, listing.read_root)
+        listing = ListingRequest(self.backend, self.req, target)
+        root = self.share(listing.read_root)
         if not root.is_success:
-            return self._refused_by_root(req, path, root)
-        present = self._target_of(req, path, root)
+            return self.refused_by(root)
+        present = self.target_of(root)
         if present is None or present.layout != target.layout:
             return None
         seconds = page.age()
-        if seconds > self._max_age(req, present).asked:
+        if seconds > self._max_age(present).asked:
             return None
         self.metrics.note(LISTINGS_KEPT)
         self._note_page(target, time.monotonic() - started)
         root.headers['Age'] = str(math.ceil(seconds))
-        body = divert(req, page.body)
-        return self._summed(req, target, root, page.stats, body)
+        body = divert(self.req, page.body)
+        return self.summed(target, root, page.stats, body)
 
-    def _max_age(self, req: Request, target: LogicalContainer) -> MaxAge:
-        """Return how old a page may be to answer a request.
+    def _max_age(self, target: LogicalContainer) -> MaxAge:
+        """Return how old a page may be to answer the request.
 
         :raises ValueError: if the client asks for an invalid age
         """
-        default = self.default_max_age(target.account, target.container)
-        return max_age.of_request(req, target.info, default)
+        default = self.tools.default_max_age(target.account, target.container)
+        return max_age.of_request(self.req, target.info, default)
 
     def _listed(
         self,
-        req: Request,
-        path: Path,
         listing: ListingRequest,
         params: ListingParams,
         ahead: int,
@@ -345,24 +418,24 @@ class ContainerController:
             read = listing.read_root
         else:
             read = partial(listing.read_root_and_shards, params, ahead)
-        root = read_and_share(req.environ, path, read)
+        root = self.share(read)
         if not root.is_success:
-            return self._refused_by_root(req, path, root)
-        present = self._target_of(req, path, root)
+            return self.refused_by(root)
+        present = self.target_of(root)
         if present is None or present.layout != target.layout:
             listing.stop()
         if present is None:
-            return self._unsharded(req, path, root)
+            return self.unsharded(root)
         if present.layout != target.layout:
             target = present
-            listing = ListingRequest(self.backend, req, target)
-            root = read_and_share(req.environ, path, listing.read_root)
+            listing = ListingRequest(self.backend, self.req, target)
+            root = self.share(listing.read_root)
             require_success([root])
-        rows = self._rows(req, listing, params)
+        rows = self._rows(listing, params)
         self._note_costs(listing, started)
         if (
-            time.monotonic() - started >= self.layouts.seconds
-            and read_root(self.backend, req.environ, path).layout
+            time.monotonic() - started >= self.tools.layouts.seconds
+            and read_root(self.backend, self.env, self.path).layout
             != target.layout
         ):
             # Rows move only when every proxy must know the change, but this
@@ -370,19 +443,19 @@ class ContainerController:
             return None
         body = to_json(rows.texts[: params.limit])
         if not listing.has_all_figures:
-            sums = self.stats.known(req.environ, target)
+            sums = self.tools.stats.known(self.env, target)
             stats = ContainerStats(
                 root.object_count + sums.object_count,
                 root.bytes_used + sums.bytes_used,
             )
         else:
             stats = total(listing.answers.values())
-            share_stats(req.environ, target, stats)
+            share_stats(self.env, target, stats)
         # The setting in the cached info of the request may be older.
-        kept_seconds = min(kept_seconds, self._max_age(req, present).kept)
+        kept_seconds = min(kept_seconds, self._max_age(present).kept)
         if kept_seconds:
-            self.kept_pages.keep(
-                req.environ,
+            self.tools.kept_pages.keep(
+                self.env,
                 target,
                 params,
                 rows,
@@ -391,26 +464,13 @@ class ContainerController:
                 kept_seconds,
                 started + kept_seconds,
             )
-        return self._summed(req, target, root, stats, divert(req, body))
+        return self.summed(target, root, stats, divert(self.req, body))
 
-    def _refused_by_root(
-        self, req: Request, path: Path, root: Answer
-    ) -> Callable:
-        """Return the error response of a root.
-
-        :raises BackendError: if it is a server error
-        """
-        if is_server_error(root.status):
-            raise BackendError(None, root.status)
-        return Verbatim(root)
-
-    def _rows(
-        self, req: Request, listing: ListingRequest, params: ListingParams
-    ) -> Rows:
+    def _rows(self, listing: ListingRequest, params: ListingParams) -> Rows:
         if not listing.is_unordered(params):
             return listing.rows(params)
         target = listing.target
-        sums = self.stats.of(req.environ, target)
+        sums = self.tools.stats.of(self.env, target)
         return listing.unordered_rows(
             params, sums.object_count / target.layout.shards
         )
@@ -422,61 +482,16 @@ class ContainerController:
         self.metrics.note(FANOUT_REQUESTS, listing.request_count)
         self.metrics.note(FANOUT_REFILLS, listing.refills)
         self._note_page(target, seconds)
-        self.accounting.more_of_listing(target, listing.rounds - 1)
+        self.tools.accounting.more_of_listing(target, listing.rounds - 1)
 
     def _note_page(self, target: LogicalContainer, seconds: float) -> None:
         self.metrics.note_of(
             target.account, target.container, LISTINGS_OF_CONTAINER, seconds
         )
 
-    def _sum_shards(
-        self, req: Request, target: LogicalContainer
-    ) -> ContainerStats:
-        asked = time.monotonic()
-        answers = self.backend.head_shards(req.environ, target)
-        require_success(answers)
-        self.metrics.note(FANOUT_REQUESTS, len(answers) + 1)
-        self.head_cache.keep(req.environ, target, answers, asked)
-        return total(answers)
-
-    def _target_of(
-        self, req: Request, path: Path, root: Answer
-    ) -> LogicalContainer | None:
-        return self.layouts.of(req.environ, path, root.info())
-
-    def _summed(
-        self,
-        req: Request,
-        target: LogicalContainer,
-        root: Answer,
-        stats: ContainerStats,
-        body: bytes | None,
-    ) -> Callable:
-        """Return a root's answer with the figures of the whole container.
-
-        :param body: the listing, None for a HEAD
-        """
-        default = self.default_max_age(target.account, target.container)
-        _show_settings(req, root, default)
-        headers = HeaderKeyDict(root.headers)
-        headers['X-Container-Object-Count'] = str(stats.object_count)
-        headers['X-Container-Bytes-Used'] = str(stats.bytes_used)
-        sharding = target.layout.written_sharding
-        if sharding.shards:
-            headers[SHARD_COUNT_HEADER] = str(sharding.shards)
-            headers[SHARD_DEPTH_HEADER] = str(sharding.depth)
-        sync_to = headers.get(STORED_SYNC_TO_HEADER)
-        if sync_to and self.backend.may_use(req.environ, SYNC_TO_HEADER):
-            headers[SYNC_TO_HEADER] = sync_to
-        if body is None:
-            note_head(req, headers)
-        else:
-            headers['Content-Length'] = str(len(body))
-        return Verbatim(root._replace(headers=headers, body=[body or b'']))
-
 
 def _show_settings(req: Request, root: Answer, default_max_age: int) -> None:
     """Add to a root's answer what this filter stores for its container."""
-    container_rate.show(req, root.headers)
+    rate_header.show(req, root.headers)
     container_order.show(root.headers)
     max_age.show(root.headers, default_max_age)

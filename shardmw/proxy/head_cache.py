@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from shardmw.backend.answers import Answer, ContainerStats
 from shardmw.backend.containers import LogicalContainer
 from shardmw.backend.write_marks import WriteMarks
-from shardmw.proxy.sums import total
+from shardmw.proxy.shard_sums import total
 
 SUMS_KEY = 'shardmw/head'
 

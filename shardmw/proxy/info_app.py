@@ -35,7 +35,7 @@ from shardmw.backend.containers import (
 from shardmw.core.layout import LayoutError
 from shardmw.core.paths import Path, parse_path
 from shardmw.core.placement import is_hidden_account, versions_owner
-from shardmw.proxy.sums import SummedStats
+from shardmw.proxy.shard_sums import SummedStats
 from shardmw.swift.concurrency import sleep
 from shardmw.swift.infocache import (
     INFOCACHE_ENV,

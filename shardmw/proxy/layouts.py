@@ -22,9 +22,9 @@ from shardmw.backend.containers import (
 )
 from shardmw.backend.requests import Backend
 from shardmw.backend.roots import read_root, unproved
-from shardmw.core.bounded import LRU
+from shardmw.core.bounded import BoundedDict
 from shardmw.core.layout import Layout, parse_record
-from shardmw.core.paths import Path
+from shardmw.core.paths import Path, Place
 from shardmw.core.placement import hidden_account
 from shardmw.swift.infocache import INFOCACHE_ENV
 
@@ -83,8 +83,8 @@ class Layouts:
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
-        self._confirmed = LRU(CONFIRMED)
-        self._being_asked: set[tuple[str, str]] = set()
+        self._confirmed = BoundedDict(CONFIRMED)
+        self._being_asked: set[Place] = set()
 
     @property
     def seconds(self) -> float:
@@ -123,14 +123,12 @@ class Layouts:
             if layout is None or layout.is_plain:
                 return None
             info = self._with_root(path, info)
-            return LogicalContainer(
-                path.version, path.account, path.container, info, layout
-            )
+            return LogicalContainer.at(path, info, layout)
         return described_by(path, info)
 
     def forget(self, path: Path) -> None:
         """Drop the layout of a container."""
-        self._confirmed.pop(_key(path), None)
+        self._confirmed.pop(path.place, None)
 
     def _with_root(self, path: Path, info: dict) -> dict:
         """Return info with the confirmed policy and row count of the root.
@@ -139,7 +137,7 @@ class Layouts:
         uploaded to the policy of an earlier container would never be found. If
         the root has rows, DELETEs of objects write to it, too.
         """
-        known = self._confirmed.get(_key(path))
+        known = self._confirmed.get(path.place)
         if known is None:
             return info
         confirmed = {}
@@ -153,7 +151,7 @@ class Layouts:
         self, env: dict, path: Path, layout: Layout, max_age: float
     ) -> Layout | None:
         """Return the layout of a container whose info has a record."""
-        known = self._confirmed.get(_key(path))
+        known = self._confirmed.get(path.place)
         if known is not None and layout.serial <= known.latest:
             if self._suffices(path, known, max_age) or known.counts(max_age):
                 return known.layout
@@ -166,7 +164,7 @@ class Layouts:
         It may not if it expired long ago, nor for the DELETE of an object.
         """
         return (
-            _key(path) in self._being_asked
+            path.place in self._being_asked
             and max_age >= CONFIRMED_SECONDS
             and time.monotonic() < known.expires + UNCONFIRMED_SECONDS
         )
@@ -181,7 +179,7 @@ class Layouts:
 
         :raises BackendError: if it is not known whether it is sharded
         """
-        known = self._confirmed.get(_key(path))
+        known = self._confirmed.get(path.place)
         layout = known and known.layout
         is_for_delete = max_age < CONFIRMED_SECONDS
         if known is not None and not (layout and is_for_delete):
@@ -207,7 +205,7 @@ class Layouts:
                          container has this layout
         :raises BackendError: if they prove nothing, and it is not known
         """
-        key = _key(path)
+        key = path.place
         asked = time.monotonic()
         self._being_asked.add(key)
         root = None
@@ -262,14 +260,14 @@ class Layouts:
         seen: str = '',
         is_confirmed: bool = True,
     ) -> None:
-        known = self._confirmed.get(_key(path))
+        known = self._confirmed.get(path.place)
         latest = max(
             layout.serial if layout else '',
             seen,
             known.latest if known else '',
         )
         expires = asked + seconds
-        self._confirmed[_key(path)] = _Confirmed(
+        self._confirmed[path.place] = _Confirmed(
             layout,
             policy_index,
             root_objects,
@@ -278,7 +276,3 @@ class Layouts:
             asked,
             expires,
         )
-
-
-def _key(path: Path) -> tuple[str, str]:
-    return path.account, path.container

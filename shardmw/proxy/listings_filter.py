@@ -7,7 +7,7 @@ reserved names or for what they store behind an object's ETag, and encode the
 listing again, one filter after the other. For a large page this is most of the
 proxy's work. These filters do not change a listing without such rows.
 
-The filter ``shardmw-listings`` stands left of them and adds a *bypass* to each
+The filter ``shardmw-listings`` is left of them and adds a *bypass* to each
 request that may be for a listing. ``shardmw``, on their right, stores a
 listing without such rows in the bypass and answers with an empty listing,
 which costs the filters between the two nothing. ``shardmw-listings`` then

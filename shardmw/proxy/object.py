@@ -31,7 +31,7 @@ from shardmw.backend.row_targets import RowTargets
 from shardmw.backend.rows import remove_row
 from shardmw.backend.write_marks import WriteMarks
 from shardmw.core.layout import LayoutError
-from shardmw.core.paths import Path
+from shardmw.core.paths import Path, Place
 from shardmw.core.placement import is_reserved
 from shardmw.proxy.layouts import CONFIRMED_SECONDS, DOUBT_SECONDS, Layouts
 from shardmw.proxy.ratelimit.accounting import Accounting
@@ -186,7 +186,7 @@ class ObjectController:
         path: Path,
         target: LogicalContainer,
         delete: Callable,
-        places: set[str],
+        places: set[Place],
     ) -> Callable:
         """Delete an object, and its rows in all places.
 
@@ -196,7 +196,7 @@ class ObjectController:
         verify when the object expires.
 
         :param delete: the WSGI application that deletes the object
-        :param places: the other places, ``account/container``
+        :param places: the other places that may have a row
         """
         timestamp = req.environ.setdefault(
             TIMESTAMP_ENV, Timestamp.now().internal

@@ -7,14 +7,15 @@ from typing import NamedTuple
 
 from shardmw.backend.accounts import AccountStats
 from shardmw.backend.config import Options
+from shardmw.backend.fanout_turns import Turns
 from shardmw.backend.metrics import Metrics
 from shardmw.backend.requests import Backend
 from shardmw.backend.row_targets import RowTargets
 from shardmw.backend.short_store import ShortStore
-from shardmw.backend.turns import Turns
 from shardmw.backend.write_marks import WriteMarks
 from shardmw.proxy.account import AccountController
-from shardmw.proxy.container import ContainerController
+from shardmw.proxy.container import ContainerController, ReadTools
+from shardmw.proxy.container_context import Tools
 from shardmw.proxy.head_cache import HeadCache
 from shardmw.proxy.layouts import Layouts
 from shardmw.proxy.lifecycle import Lifecycle
@@ -23,7 +24,7 @@ from shardmw.proxy.object import ObjectController
 from shardmw.proxy.ratelimit.account_rate import AccountRate
 from shardmw.proxy.ratelimit.accounting import Accounting
 from shardmw.proxy.ratelimit.limiter import RateLimiter
-from shardmw.proxy.sums import SummedStats
+from shardmw.proxy.shard_sums import SummedStats
 
 MEGABYTE = 1_000_000
 
@@ -82,19 +83,19 @@ def assemble(
         options.account_ratelimit_buffer_seconds,
     )
     lifecycle = Lifecycle(
-        app, backend, layouts, stats, account_rate, options, logger
+        Tools(app, backend, layouts, stats, account_rate, options, logger)
     )
-    containers = ContainerController(
+    reads = ReadTools(
         app,
         backend,
         layouts,
-        lifecycle,
         stats,
         HeadCache(marks),
         KeptPages(ShortStore(options.listing_kept_megabytes * MEGABYTE)),
         options.listing_max_age_of,
         accounting,
     )
+    containers = ContainerController(reads, lifecycle)
     objects = ObjectController(
         app, backend, layouts, RowTargets(backend), marks, accounting
     )

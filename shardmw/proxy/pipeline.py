@@ -181,16 +181,16 @@ def check_order(pipeline: Pipeline) -> None:
     count = kinds.count(SHARDMW)
     if count != 1:
         raise ConfigError(
-            f'shardmw: the pipeline has {count} filters shardmw: it must have '
-            'one'
+            f'shardmw: it is in the pipeline {count} times: list it exactly '
+            'once'
         )
     place = kinds.index(SHARDMW)
     for each in filters[place + 1 :]:
         if each.kind not in RIGHT:
             raise ConfigError(
-                f'shardmw: {each.name} stands right of '
+                f'shardmw: {each.name} is right of '
                 f'{filters[place].name}: move {each.name} to the left: only '
-                'proxy_logging may stand between shardmw and the proxy app'
+                'proxy_logging may be between shardmw and the proxy app'
             )
     if 'memcache' not in kinds:
         raise ConfigError(
@@ -316,7 +316,7 @@ def check_listings_order(pipeline: Pipeline) -> None:
     for each in filters[place + 1 : kinds.index(SHARDMW)]:
         if each.package not in KNOWN_PACKAGES:
             raise ConfigError(
-                f'shardmw-listings: {each.name} stands right of {name} and '
+                f'shardmw-listings: {each.name} is right of {name} and '
                 f'would not see listings: move {each.name} to the left of '
                 f'{name}, or take {name} out of the pipeline'
             )
@@ -326,7 +326,7 @@ def _listings_advice(filters: list[Filter], name: str, kind: str) -> str:
     for each in filters:
         if each.kind == kind:
             return (
-                f'shardmw-listings: {name} stands right of {each.name}: move '
+                f'shardmw-listings: {name} is right of {each.name}: move '
                 f'{name} to the left of {each.name}'
             )
     return (

@@ -23,7 +23,7 @@ from shardmw.backend.containers import LogicalContainer
 from shardmw.backend.requests import Backend
 from shardmw.backend.roots import RootState, read_root
 from shardmw.backend.rows import row_at
-from shardmw.core.paths import Path
+from shardmw.core.paths import Path, Place
 from shardmw.core.placement import hidden_account
 from shardmw.proxy.filter import ShardMiddleware
 from shardmw.reshard.errors import AdminError
@@ -32,7 +32,6 @@ from shardmw.swift.concurrency import Timeout
 from shardmw.swift.loading import pipeline_of
 
 USER_AGENT = 'shardmw-admin'
-API_VERSION = 'v1'
 
 #: How many shards to ask at once.
 CONCURRENCY = 8
@@ -47,9 +46,9 @@ _TELLING = (
 )
 
 
-def database_path(partition: int, account: str, container: str) -> str:
+def database_path(partition: int, place: Place) -> str:
     """Return the path of a container's database, below the device."""
-    name_hash = hash_path(account, container)
+    name_hash = hash_path(*place)
     folder = storage_directory('containers', partition, name_hash)
     return f'{folder}/{name_hash}.db'
 
@@ -129,62 +128,53 @@ class SwiftCluster:
         if not any(self.backend.account_exists(self.env, n) for n in names):
             raise AdminError(f'{account}: no such account')
 
-    def root(self, account: str, container: str) -> RootState:
+    def root(self, path: Path) -> RootState:
         """Return the state of a root that its replicas prove.
 
         :raises AdminError: if it does not exist
         :raises BackendError: if too few replicas answer
         :raises LayoutError: if its record cannot be read
         """
-        path = Path(API_VERSION, account, container)
         root = read_root(self.backend, self.env, path)
         if not root.exists:
-            raise AdminError(f'{account}/{container}: no such container')
+            raise AdminError(f'{path.place}: no such container')
         return root
 
-    def logical(
-        self, account: str, container: str, root: RootState
-    ) -> LogicalContainer | None:
+    def logical(self, path: Path, root: RootState) -> LogicalContainer | None:
         """Return the sharded container of a root, None if it is plain."""
         if root.layout is None:
             return None
-        info = root.answer.info()
-        return LogicalContainer(
-            API_VERSION, account, container, info, root.layout
-        )
+        return LogicalContainer(path, root.answer.info(), root.layout)
 
-    def container_place(
-        self, account: str, container: str
-    ) -> tuple[int, list[dict]]:
+    def primaries(self, place: Place) -> tuple[int, list[dict]]:
         """Return the partition and the primary nodes of a container."""
-        return self.app.container_ring.get_nodes(account, container)
+        return self.app.container_ring.get_nodes(*place)
 
     def row_replicas(
-        self, account: str, container: str, name: str
+        self, place: Place, name: str
     ) -> tuple[int, list[Replica]]:
         """Return the partition and the replicas of an object's row.
 
-        :param container: the container whose database has the row
+        :param place: the container whose database has the row
         """
-        part, nodes = self.container_place(account, container)
+        part, nodes = self.primaries(place)
 
         def has_row(node: dict) -> bool:
-            _, row = row_at(node, part, f'{account}/{container}', name)
-            return row is not None
+            return row_at(node, part, place, name)[1] is not None
 
         return part, [_replica(node, has_row) for node in nodes]
 
     def object_replicas(
-        self, policy_index: int, account: str, container: str, name: str
+        self, policy_index: int, place: Place, name: str
     ) -> tuple[int, list[Replica]]:
         """Return the partition and the replicas of an object."""
         ring = self.app.get_object_ring(policy_index)
-        part, nodes = ring.get_nodes(account, container, name)
+        part, nodes = ring.get_nodes(*place, name)
         headers = {'X-Backend-Storage-Policy-Index': str(policy_index)}
 
         def has_object(node: dict) -> bool:
             direct_client.direct_head_object(
-                node, part, account, container, name, headers=headers
+                node, part, *place, name, headers=headers
             )
             return True
 

@@ -31,16 +31,13 @@ import math
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from functools import partial
 from typing import NamedTuple
 
-from shardmw.backend.accounts import account_rows
-from shardmw.backend.backing import (
+from shardmw.backend.backing_containers import (
     Listed,
     delete_if_empty,
     is_forgotten,
     listed_backing,
-    logical_name,
 )
 from shardmw.backend.containers import (
     BackendError,
@@ -56,21 +53,12 @@ from shardmw.core.evidence import Verdict, verdict
 from shardmw.core.layout import (
     TICKS_SECONDS,
     Layout,
-    LayoutError,
     id_of_time,
     time_of_id,
 )
-from shardmw.core.paths import Path
-from shardmw.core.placement import (
-    backing_base,
-    hidden_account,
-    parse_backing,
-)
-from shardmw.reshard.moving import AT_A_TIME
-from shardmw.reshard.passes import Pace, RowPass
+from shardmw.core.paths import Path, Place
 from shardmw.reshard.register import Register
-
-API_VERSION = 'v1'
+from shardmw.reshard.row_pass import Pace, RowPass
 
 #: How long the creation of a container may take. Empty backing containers
 #: whose id belongs to no layout are deleted after this time.
@@ -169,12 +157,9 @@ class _Settling:
         ended = id_of_time(root.deleted + TICKS_SECONDS)
         layout = root.record or Layout(ended, 0)
         info = root.answer.info() if root.exists else {}
-        self.target = LogicalContainer(
-            path.version, path.account, path.container, info, layout
-        )
+        self.target = LogicalContainer(path, info, layout)
         self._row_targets = RowTargets(backend)
         self._checked = time.monotonic()
-        self._moved = 0
         self._problem = ''
 
     def settle(self, left: list[Listed]) -> Settled:
@@ -183,16 +168,17 @@ class _Settling:
         :param left: the backing containers of earlier layouts
         """
         late = 0
-        sources = [each.path(self.path) for each in left if each.object_count]
+        sources = [each.place(self.path) for each in left if each.object_count]
         for policy_index, places in self._by_policy(sources).items():
             late += self._tried(places, policy_index)
         strays = 0
         has_rows = self.root.exists and self.root.answer.object_count > 0
         if has_rows and (self.root.layout or self.root.is_revived):
-            root = f'{self.path.account}/{self.path.container}'
             # memcached counts whole seconds
             kept_seconds = self.kept_seconds and self.kept_seconds + 1
-            strays = self._tried([root], self.root.policy_index, kept_seconds)
+            strays = self._tried(
+                [self.path.place], self.root.policy_index, kept_seconds
+            )
         if late or strays:
             self.backend.forget_info(self.env, self.path)
         emptied = (each._replace(object_count=0) for each in left)
@@ -225,38 +211,24 @@ class _Settling:
         )
 
     def _tried(
-        self, places: list[str], policy_index: int, kept_seconds: float = 0
+        self, places: list[Place], policy_index: int, kept_seconds: float = 0
     ) -> int:
-        """Move the rows of places, or note why they wait.
-
-        :returns: how many have moved
-        """
-        try:
-            self._move(places, policy_index, kept_seconds)
-        except BackendError as err:
-            self._problem = self._problem or str(err)
-        return self._moved
-
-    def _move(
-        self, places: list[str], policy_index: int, kept_seconds: float = 0
-    ) -> None:
-        """Move the rows of places to where they belong.
+        """Move the rows of places to where they belong, or note why they wait.
 
         Rows of another policy than the root's go to the root: Swift's
         reconciler finds them there and moves their objects. It looks for an
         object with exactly the row's timestamp.
 
-        :raises BackendError: if not all of them can move
+        :returns: how many have moved
         """
         root = self.root
         is_for_root = root.exists and policy_index != root.policy_index
 
-        def place_of(name: str) -> str:
+        def place_of(name: str) -> Place:
             if is_for_root:
                 return self.target.place_in(None)
             return self._row_targets.of(self.env, self.target, name)
 
-        self._moved = 0
         row_pass = RowPass(
             self.backend,
             self.env,
@@ -265,15 +237,15 @@ class _Settling:
             self.pace,
             asks_for_objects=True,
             check=self._check,
-            report=self._note,
             place_of=place_of,
             may_be_hidden=not is_for_root,
             kept_seconds=kept_seconds,
         )
-        row_pass.run(places)
-
-    def _note(self, rows: int) -> None:
-        self._moved += rows
+        try:
+            row_pass.run(places)
+        except BackendError as err:
+            self._problem = self._problem or str(err)
+        return row_pass.moved
 
     def _check(self) -> None:
         """Check that the root is the same, if the last check is too old.
@@ -291,19 +263,18 @@ class _Settling:
             )
         self._checked = now
 
-    def _by_policy(self, paths: list[Path]) -> dict[int, list[str]]:
+    def _by_policy(self, places: list[Place]) -> dict[int, list[Place]]:
         """Return backing containers by their storage policy.
 
         A backing container whose policy is not known is left out: its rows
         wait.
         """
         found = defaultdict(list)
-        for path in paths:
+        for place in places:
             answers = ask_primaries(
                 self.backend.proxy_app,
                 self.env,
-                path.account,
-                path.container,
+                *place,
                 'HEAD',
                 needs_all=False,
             )
@@ -317,11 +288,10 @@ class _Settling:
                 continue  # the hidden account still lists it
             if len(policies) != 1:
                 self._problem = (
-                    f'the replicas of {path.account}/{path.container} do not '
-                    'tell its storage policy'
+                    f'the replicas of {place} do not show its storage policy'
                 )
                 continue
-            found[policies.pop()].append(f'{path.account}/{path.container}')
+            found[policies.pop()].append(place)
         return found
 
 
@@ -352,60 +322,3 @@ def _age(layout: Layout | None) -> float:
     if layout is None or layout.changed is None:
         return math.inf
     return time.time() - time_of_id(layout.changed)
-
-
-def containers_with_leftovers(
-    backend: Backend, env: dict, account: str, sound: dict[Path, tuple]
-) -> Iterator[Path]:
-    """List the containers of an account that may have leftovers.
-
-    Those are the containers whose backing containers have several ids or an
-    id other than the root's, those whose root the account does not list, and
-    those with both shards and rows in the root.
-
-    :param sound: the id and the listed time of each container whose only id
-                  was the root's when it was read last; filled here. If such a
-                  container is created again, another time is listed
-    :raises BackendError: if the account or its hidden account does not answer
-    """
-    base = backend.owner_env(env)
-    hidden = Path(API_VERSION, hidden_account(account))
-    shards: dict[str, dict[str, str]] = defaultdict(dict)
-    for row in account_rows(backend, base, hidden, '', ''):
-        if name := parse_backing(row['name']):
-            shards[name.base].setdefault(name.layout_id, row['name'])
-    if not shards:
-        return
-    path = Path(API_VERSION, account)
-    doubtful: dict[Path, tuple] = {}
-    for row in account_rows(backend, base, path, '', ''):
-        ids = shards.pop(backing_base(row['name']), None)
-        this = path.of_container(row['name'])
-        if not ids:
-            continue
-        if len(ids) > 1 or row['count']:
-            yield this
-        elif sound.get(this) != (*ids, row['last_modified']):
-            doubtful[this] = (*ids, row['last_modified'])
-    paths = list(doubtful)
-    for start in range(0, len(paths), AT_A_TIME):
-        batch = paths[start : start + AT_A_TIME]
-        ids = backend.for_each(partial(_id_of, backend, env), batch, AT_A_TIME)
-        for this, layout_id in zip(batch, ids, strict=True):
-            if layout_id == doubtful[this][0]:
-                sound[this] = doubtful[this]
-            else:
-                yield this
-    for ids in shards.values():
-        backing = hidden.of_container(next(iter(ids.values())))
-        if container := logical_name(backend, base, backing):
-            yield path.of_container(container)
-
-
-def _id_of(backend: Backend, env: dict, path: Path) -> str | None:
-    """Return the id of a container's layout, None if it is not known."""
-    try:
-        root = read_root(backend, env, path)
-    except (BackendError, LayoutError):
-        return None
-    return root.layout.id if root.layout else None

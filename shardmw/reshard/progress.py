@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The last progress of each change, stored for all machines.
+"""The progress of changes, and the last progress stored for all machines.
 
 The process that makes a change stores its progress in the container's row of
 the register. So ``shardmw-admin status`` can show it on any machine.
@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from shardmw.backend.containers import BackendError
 from shardmw.core.layout import Sharding
 from shardmw.core.paths import Path
-from shardmw.reshard.change import Progress
-from shardmw.reshard.cluster import SwiftCluster
 from shardmw.reshard.register import Register
 
 #: The least time between two notes, unless the phase changes or a wait begins.
@@ -23,6 +21,26 @@ NOTE_SECONDS = 30
 #: How often to note progress that has not changed, to show that a process is
 #: working on the change.
 ALIVE_SECONDS = 300
+
+
+@dataclass(slots=True)
+class Progress:
+    """The progress of a change.
+
+    :ivar phase: the phase or the wait that it is in
+    :ivar moved: how many rows it has moved in its present direction
+    :ivar total: about how many rows it has to move in all; None if not known
+                 yet
+    :ivar problem: why it waits, '' if it does not
+    :ivar change: the id of the layout that it changes to, and the sharding
+                  before; None if only its last steps are left
+    """
+
+    phase: str = ''
+    moved: int = 0
+    total: int | None = None
+    problem: str = ''
+    change: tuple[str, Sharding] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +124,13 @@ class ProgressNotes:
     :param path: the path of the container
     """
 
-    def __init__(self, cluster: SwiftCluster, path: Path) -> None:
-        self._cluster = cluster
+    def __init__(self, register: Register, path: Path) -> None:
+        self._register = register
         self._path = path
         self._noted: NotedProgress | None = None
         self._when = 0.0
 
-    def __call__(self, progress: Progress) -> None:
+    def note(self, progress: Progress) -> None:
         """Note progress if it is due. Go on if the register fails."""
         if progress.change is None:
             return
@@ -121,10 +139,9 @@ class ProgressNotes:
         if not self._is_due(noted, seconds):
             return
         self._noted, self._when = noted, time.monotonic()
-        register = Register(self._cluster.backend, self._cluster.env)
         # The change itself reports servers that do not answer.
         with contextlib.suppress(BackendError):
-            register.note(self._path, noted.to_text())
+            self._register.note(self._path, noted.to_text())
 
     def _next(self, progress: Progress, seconds: float) -> NotedProgress:
         layout_id, former = progress.change

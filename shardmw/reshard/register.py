@@ -18,10 +18,8 @@ from shardmw.backend.answers import Answer
 from shardmw.backend.containers import BackendError
 from shardmw.backend.requests import Backend
 from shardmw.backend.rows import deletion, merge_rows
-from shardmw.core.paths import Path
+from shardmw.core.paths import API_VERSION, Path, Place
 from shardmw.core.placement import REGISTER
-
-API_VERSION = 'v1'
 
 #: The ETag of rows without one, as Swift writes it for deletions.
 NO_ETAG = 'noetag'
@@ -111,16 +109,17 @@ class Register:
         merge_rows(
             self.backend,
             self.env,
-            f'{REGISTER}/{path.account}',
+            Place(REGISTER, path.account),
             index,
             [{**row, 'storage_policy_index': index}],
         )
 
     def _list(self, account: str, query: str) -> Answer:
+        place = Place(REGISTER, account)
         answer = self.backend.send(
             self.base,
             'GET',
-            Path(API_VERSION, REGISTER, account).to_wsgi(),
+            place.path.to_wsgi(),
             f'format=json&{query}',
             {'X-Newest': 'true'},
         )
@@ -128,7 +127,7 @@ class Register:
             raise BackendError(
                 None,
                 answer.status,
-                f'container {REGISTER}/{account} answered {answer.status}',
+                f'container {place} answered {answer.status}',
             )
         return answer._replace(body=[]) if answer.is_missing else answer
 

@@ -18,23 +18,22 @@ from shardmw.backend.containers import BackendError
 from shardmw.backend.roots import RootState
 from shardmw.backend.row_targets import RowTargets
 from shardmw.core.layout import Layout, LayoutError
-from shardmw.core.paths import Path
+from shardmw.core.paths import API_VERSION, Path, Place
 from shardmw.core.placement import (
-    REGISTER,
     backing_base,
     hidden_account,
     parse_backing,
 )
-from shardmw.reshard.advice import Listed, skew
-from shardmw.reshard.change import change_text
 from shardmw.reshard.cluster import (
-    API_VERSION,
     Replica,
     SwiftCluster,
     database_path,
     server_of,
 )
 from shardmw.reshard.errors import AdminError
+from shardmw.reshard.register import Register
+from shardmw.reshard.resharding import change_text
+from shardmw.reshard.shard_advice import Listed, skew
 
 #: The figures of one layout in the hidden account: objects and bytes by shard.
 Figures = dict[int, tuple[int, int]]
@@ -134,11 +133,7 @@ class Survey:
 
     def accounts(self) -> Iterator[str]:
         """List the accounts that have had a sharded container."""
-        path = Path(API_VERSION, REGISTER)
-        for row in account_rows(
-            self.cluster.backend, self.cluster.base, path, '', ''
-        ):
-            yield row['name']
+        return Register(self.cluster.backend, self.cluster.env).accounts()
 
     def containers(
         self, account: str, large: float = math.inf
@@ -156,19 +151,18 @@ class Survey:
         ):
             yield self._listed(account, row, backing, large)
 
-    def measured(self, account: str, container: str) -> Listed:
+    def measured(self, path: Path) -> Listed:
         """Return a container with the present figures of its databases.
 
         :raises AdminError: if it does not exist
         :raises BackendError: if a shard does not answer
         """
-        state = self.state(account, container)
+        state = self.state(path)
         if not state.is_whole:
-            raise BackendError(None, 503, 'a shard does not answer')
+            raise BackendError(None, 503, 'a shard did not answer')
         rows = [each.rows for each in state.shards]
         return Listed(
-            account,
-            container,
+            *path.place,
             len(rows),
             state.objects,
             state.bytes,
@@ -176,30 +170,26 @@ class Survey:
             depth=state.depth,
         )
 
-    def state(self, account: str, container: str) -> ContainerState:
+    def state(self, path: Path) -> ContainerState:
         """Return the state of a container and of its shards.
 
         :raises AdminError: if it does not exist
         """
-        root = self.cluster.root(account, container)
-        target = self.cluster.logical(account, container, root)
+        root = self.cluster.root(path)
+        target = self.cluster.logical(path, root)
         shards = []
         if target:
             answers = self.cluster.backend.head_shards(
                 self.cluster.env, target
             )
-            for shard, answer in enumerate(answers):
-                backing = target.backing(shard)
-                shards.append(
-                    self._shard_state(
-                        target.hidden_account, backing, shard, answer
-                    )
-                )
+            shards = [
+                self._shard_state(target.place_in(shard), shard, answer)
+                for shard, answer in enumerate(answers)
+            ]
         rows = [each.rows for each in shards]
-        partition, nodes = self.cluster.container_place(account, container)
+        partition, nodes = self.cluster.primaries(path.place)
         return ContainerState(
-            account,
-            container,
+            *path.place,
             POLICIES[root.policy_index].name,
             root.record.id if root.record else None,
             described(root.record),
@@ -208,19 +198,19 @@ class Survey:
             root.answer.object_count if _has_strays(root) else 0,
             skew(rows) if rows else 1.0,
             partition,
-            _places(nodes),
-            database_path(partition, account, container),
+            _devices(nodes),
+            database_path(partition, path.place),
             shards,
             root.record.written_sharding.depth if root.record else 0,
         )
 
-    def locate(self, account: str, container: str, name: str) -> Location:
+    def locate(self, path: Path, name: str) -> Location:
         """Return the places of an object and of its row.
 
         :raises AdminError: if the container does not exist
         """
-        root = self.cluster.root(account, container)
-        target = self.cluster.logical(account, container, root)
+        root = self.cluster.root(path)
+        target = self.cluster.logical(path, root)
         backend, env = self.cluster.backend, self.cluster.env
         if target:
             # During a change, the row may be in the old or the new place.
@@ -228,21 +218,18 @@ class Survey:
             row_targets = RowTargets(backend)
             places = [row_targets.database(env, p, name) for p in places]
         else:
-            places = [backend.row_path(env, account, container, name)]
+            places = [backend.database_of(env, path.place, name)]
         place, row_part, row_replicas = self._row(places, name)
-        row_account, row_container = place.split('/', 1)
-        backing = parse_backing(row_container) if target else None
+        backing = parse_backing(place.container) if target else None
         shard = backing.shard if backing else None
         object_part, object_replicas = self.cluster.object_replicas(
-            root.policy_index, account, container, name
+            root.policy_index, path.place, name
         )
         return Location(
-            account,
-            container,
+            *path.place,
             name,
             shard,
-            row_account,
-            row_container,
+            *place,
             row_part,
             [each._asdict() for each in row_replicas],
             POLICIES[root.policy_index].name,
@@ -251,16 +238,15 @@ class Survey:
         )
 
     def _row(
-        self, places: list[str], name: str
-    ) -> tuple[str, int, list[Replica]]:
+        self, places: list[Place], name: str
+    ) -> tuple[Place, int, list[Replica]]:
         """Return the first place that has a row, or else the first place.
 
-        :param places: databases, ``account/container``
         :returns: the place, its partition and its replicas
         """
         found = []
         for place in places:
-            replicas = self.cluster.row_replicas(*place.split('/', 1), name)
+            replicas = self.cluster.row_replicas(place, name)
             found.append((place, *replicas))
             if any(replica.has_it for replica in replicas[1]):
                 return found[-1]
@@ -288,9 +274,10 @@ class Survey:
     ) -> Listed:
         name, rows, used = row['name'], row['count'], row['bytes']
         layouts = backing.get(backing_base(name), {})
+        path = Path(API_VERSION, account, name)
         try:
             needs_root = layouts or rows >= large
-            root = self.cluster.root(account, name) if needs_root else None
+            root = self.cluster.root(path) if needs_root else None
         except (AdminError, BackendError, LayoutError) as err:
             return Listed(account, name, 0, rows, used, rows, str(err))
         layout = root and root.layout
@@ -319,18 +306,18 @@ class Survey:
         )
 
     def _shard_state(
-        self, hidden: str, backing: str, shard: int, answer: Answer
+        self, place: Place, shard: int, answer: Answer
     ) -> ShardState:
-        partition, nodes = self.cluster.container_place(hidden, backing)
+        partition, nodes = self.cluster.primaries(place)
         return ShardState(
             shard,
-            backing,
+            place.container,
             answer.object_count,
             answer.bytes_used,
             answer.status,
             partition,
-            _places(nodes),
-            database_path(partition, hidden, backing),
+            _devices(nodes),
+            database_path(partition, place),
         )
 
 
@@ -349,5 +336,5 @@ def _has_strays(root: RootState) -> bool:
     return layout is not None and 0 not in (layout.shards, layout.former)
 
 
-def _places(nodes: list[dict]) -> list[str]:
+def _devices(nodes: list[dict]) -> list[str]:
     return [f'{server_of(node)}/{node["device"]}' for node in nodes]

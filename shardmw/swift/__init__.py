@@ -6,3 +6,6 @@ or eventlet, or touches a name of Swift that begins with an underscore; ``make
 lint`` checks that. ``test/contract`` has a test for each part that is used
 here, and says why.
 """
+
+#: The states of a container that Swift's own sharder has split.
+SPLIT_STATES = ('sharding', 'sharded')

@@ -18,7 +18,7 @@ except ImportError:  # before Swift 2.38
 TURN_SECONDS = 0.01
 
 
-class Turn:
+class TimeSlice:
     """The time that a green thread works before it yields to others.
 
     Its work must call :meth:`end_in_time` again and again.
@@ -28,7 +28,7 @@ class Turn:
         self._began = time.monotonic()
 
     def end_in_time(self) -> None:
-        """Yield to other green threads if this turn was long enough."""
+        """Yield to other green threads if this time slice was long enough."""
         if time.monotonic() - self._began > TURN_SECONDS:
             sleep()
             self._began = time.monotonic()

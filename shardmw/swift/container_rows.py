@@ -43,7 +43,7 @@ def listed_rows(
     prefix: str = '',
     marker: str = '',
     end_marker: str = '',
-    waiting: Mapping[str, tuple | None] = MappingProxyType({}),
+    pending: Mapping[str, tuple | None] = MappingProxyType({}),
 ) -> list[tuple]:
     """Return the objects and pseudo-directories below a prefix.
 
@@ -53,7 +53,7 @@ def listed_rows(
     :param limit: how many rows to return at most
     :param delimiter: what separates directories; empty for all objects below
                       the prefix
-    :param waiting: rows to be merged into the database, newer than those that
+    :param pending: rows to be merged into the database, newer than those that
                     it has, by name: the columns that are returned, or None for
                     a tombstone
     :returns: for an object its name, the time of its last change, size,
@@ -69,7 +69,7 @@ def listed_rows(
     first = marker + '\0' if is_after else prefix
     new = sorted(
         row
-        for name, row in waiting.items()
+        for name, row in pending.items()
         if row and name >= first and not (before and name >= before[0])
     )
     # Swift's cursors would spend time on preparing to wait for a lock.
@@ -78,9 +78,9 @@ def listed_rows(
 
     def found_since(start: str) -> Iterator[tuple]:
         found = cursor.execute(query, [policy, start, *before])
-        if not waiting:
+        if not pending:
             return found
-        kept = (row for row in found if row[0] not in waiting)
+        kept = (row for row in found if row[0] not in pending)
         if not new:
             return kept
         return heapq.merge(kept, new[bisect_left(new, (start,)) :])

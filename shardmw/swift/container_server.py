@@ -4,7 +4,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from swift.container.backend import SHARDED, SHARDING
 from swift.container.backend import ContainerBroker as ContainerBroker
 from swift.container.server import ContainerController as ContainerController
 
@@ -15,9 +14,6 @@ from shardmw.swift.open_brokers import close
 #: twice for a listing. A listing of many shards has more locks to wait for,
 #: and lacks rows if it does not get one of them.
 PENDING_SECONDS = 1
-
-#: The states of a container that Swift's own sharder has split.
-SPLIT_STATES = (SHARDING, SHARDED)
 
 
 @contextmanager

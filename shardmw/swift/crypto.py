@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keys of Swift's encryption, which stands left of the filter."""
+"""Keys of Swift's encryption, which is left of the filter."""
 
 from swift.common.middleware.crypto.crypto_utils import CRYPTO_KEY_CALLBACK
 from swift.common.middleware.crypto.keymaster import KeyMasterContext

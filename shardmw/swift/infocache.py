@@ -13,7 +13,7 @@ from typing import NamedTuple
 from swift.common.utils import NamespaceBoundList
 from swift.proxy.controllers.base import get_cache_key as get_cache_key
 
-from shardmw.core.paths import Path
+from shardmw.core.paths import Path, Place
 
 INFOCACHE_ENV = 'swift.infocache'
 STATE_KEY = 'shardmw'
@@ -104,7 +104,7 @@ def info_at_hand(env: dict, account: str, container: str) -> dict | None:
 
 
 def redirected(
-    env: dict, account: str, container: str, info: dict, backing: str
+    env: dict, account: str, container: str, info: dict, backing: Place
 ) -> dict:
     """Return an info cache that redirects the rows of a container.
 
@@ -113,7 +113,7 @@ def redirected(
     reach sub-requests for other objects.
 
     :param info: Swift's info of the container
-    :param backing: the path to send rows to, ``account/container``
+    :param backing: where to send rows
     """
     infocache = dict(env.get(INFOCACHE_ENV, ()))
     infocache[get_cache_key(account, container)] = {
@@ -121,7 +121,7 @@ def redirected(
         'sharding_state': 'sharded',
     }
     updating_key = get_cache_key(account, container, shard='updating')
-    infocache[updating_key] = NamespaceBoundList([['', backing]])
+    infocache[updating_key] = NamespaceBoundList([['', str(backing)]])
     return infocache
 
 

@@ -12,6 +12,8 @@ from swift.proxy.controllers.container import ContainerController
 from swift.proxy.controllers.obj import BaseObjectController
 from swift.proxy.server import Application
 
+from shardmw.core.paths import Place
+
 get_account_info = base.get_account_info
 get_container_info = base.get_container_info
 clear_info_cache = base.clear_info_cache
@@ -82,18 +84,17 @@ def with_cors(
 
 
 def update_target(
-    app: Application, env: dict, account: str, container: str, name: str
-) -> str | None:
+    app: Application, env: dict, place: Place, name: str
+) -> Place | None:
     """Return the container to which the proxy sends the row of an object.
 
     :param env: the environment of a request for the object
-    :returns: ``account/container``; None for the object's own container
+    :param place: the object's own container
+    :returns: None for the object's own container
     """
-    controller = BaseObjectController(app, account, container, name)
-    namespace = controller._get_update_shard(
-        Request(env), account, container, name
-    )
-    return namespace.name if namespace else None
+    controller = BaseObjectController(app, *place, name)
+    namespace = controller._get_update_shard(Request(env), *place, name)
+    return Place(*namespace.name.split('/', 1)) if namespace else None
 
 
 def replicas_in_order(

@@ -6,13 +6,14 @@ from swift.common.swob import Request
 from swift.proxy.controllers.obj import BaseObjectController
 from swift.proxy.server import Application
 
+from shardmw.core.paths import Place
 from shardmw.core.placement import hidden_account
 from shardmw.swift.infocache import INFOCACHE_ENV, redirected
 from shardmw.swift.proxy_app import headers_to_container_info
 
 # Made up: no container of this name is asked for.
 _ACCOUNT, _CONTAINER, _NAME = 'AUTH_shardmw', 'check', 'object'
-_BACKING = f'{hidden_account(_ACCOUNT)}/check.0'
+_BACKING = Place(hidden_account(_ACCOUNT), 'check.0')
 
 
 class _NoMemcache:
@@ -39,6 +40,6 @@ def redirection_problem(app: Application) -> str | None:
         _part, _nodes, place, _state = controller._get_update_target(req, info)
     except Exception as err:
         return f'{type(err).__name__}: {err}'
-    if place == _BACKING:
+    if place == str(_BACKING):
         return None
     return f'the row goes to {place or "the root"}, not to the shard'

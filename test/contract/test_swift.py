@@ -34,6 +34,7 @@ from swift.common.request_helpers import (
 from swift.common.swob import Request, Response, str_to_wsgi, wsgi_to_str
 from swift.common.utils import NamespaceBoundList, Timestamp, split_path
 from swift.common.wsgi import loadcontext, loadwsgi, make_pre_authed_env
+from swift.container import backend
 from swift.container.backend import (
     ContainerBroker,
     update_new_item_from_existing,
@@ -44,8 +45,8 @@ from swift.proxy.controllers import base
 from swift.proxy.controllers.obj import BaseObjectController
 
 from shardmw.core import placement
-from shardmw.core.paths import native, parse_path, wsgi_of
-from shardmw.swift import proxy_app
+from shardmw.core.paths import Place, native, parse_path, wsgi_of
+from shardmw.swift import SPLIT_STATES, proxy_app
 from shardmw.swift.infocache import redirected
 from shardmw.swift.start_check import redirection_problem
 from test.unit.fakeswift import loaded
@@ -134,7 +135,9 @@ class TestProxy:
         """``swift.infocache`` in the environment, with unpickled info."""
         info = base.headers_to_container_info({}, 200)
         env = {'PATH_INFO': '/v1/a/c', 'REQUEST_METHOD': 'GET'}
-        env['swift.infocache'] = redirected({}, 'a', 'c', info, 'x/y')
+        env['swift.infocache'] = redirected(
+            {}, 'a', 'c', info, Place('x', 'y')
+        )
         found = base.get_container_info(env, swift, swift_source='SMW')
         assert found['sharding_state'] == 'sharded'
         assert not swift.calls
@@ -463,6 +466,10 @@ class TestContainerServer:
         assert not update_new_item_from_existing(dict(new), dict(old))
         assert update_new_item_from_existing(dict(old), dict(new))
         assert update_new_item_from_existing(dict(new), None)
+
+    def test_the_states_of_a_container_that_swift_has_split(self):
+        """``X-Backend-Sharding-State`` and ``get_db_state``."""
+        assert SPLIT_STATES == (backend.SHARDING, backend.SHARDED)
 
     def test_a_broker_reads_its_figures(self, broker):
         """``_do_get_info_query`` and ``_is_deleted_info``."""

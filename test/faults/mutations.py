@@ -115,19 +115,16 @@ MUTATIONS = {
         'rows that reach the old place after the first pass are not moved',
         (
             (
-                'reshard/change.py',
+                'reshard/resharding.py',
                 'while self._look_through(target, sources):\n'
-                '            sleep',
+                '                self',
                 'for _ in range(bool(self._look_through(target, sources))):\n'
-                '            sleep',
+                '                self',
             ),
             (
-                'reshard/change.py',
-                'while (\n'
-                '            time.monotonic() - self._quiet_since < '
-                'self.options.settle_seconds\n'
-                '        )',
-                'while False',
+                'reshard/resharding.py',
+                'while (left := self._seconds_to_settle()) > 0:',
+                'while left := 0:',
             ),
             (
                 'reshard/late_rows.py',
@@ -135,7 +132,7 @@ MUTATIONS = {
                 '    return NOTHING\n',
             ),
             (
-                'reshard/change.py',
+                'reshard/resharding.py',
                 'return self._look_through(\n'
                 '            target, [*shards, None], '
                 'self._sweeping(target, kept_seconds)\n        )',
@@ -148,18 +145,18 @@ MUTATIONS = {
         'a phase begins before all proxies know of the one before',
         (
             (
-                'reshard/change.py',
-                '        sleep(max(seconds, cached))\n',
+                'reshard/resharding.py',
+                '        self.executor.wait(max(seconds, cached))\n',
                 '',
             ),
             (
-                'reshard/change.py',
+                'reshard/resharding.py',
                 '            if root.holders == root.replicas:\n'
                 '                break\n',
                 '            break\n',
             ),
             (
-                'reshard/change.py',
+                'reshard/executor.py',
                 '        self.backend.forget_info(self.env, self.path)\n',
                 '',
             ),
@@ -170,7 +167,7 @@ MUTATIONS = {
         'rows do not stay in their old place for a second',
         (
             (
-                'reshard/passes.py',
+                'reshard/row_pass.py',
                 'self._steps.append((time.monotonic() + self._seconds, step))',
                 'self._steps.append((0, step))',
             ),
@@ -221,7 +218,7 @@ MUTATIONS = {
         'a change ends before its rows have moved',
         (
             (
-                'reshard/change.py',
+                'reshard/resharding.py',
                 '        self._move(root)\n',
                 '',
             ),
@@ -254,7 +251,7 @@ MUTATIONS = {
         'the last row of each page is not moved',
         (
             (
-                'reshard/passes.py',
+                'reshard/row_pass.py',
                 'for row in [*agreed, *existing]:',
                 'for row in [*agreed, *existing][:-1]:',
             ),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sharded containers in a cluster that encrypts what it stores.
 
-Encryption stands left of shardmw: it encrypts the ETags that go into rows and
+Encryption is left of shardmw: it encrypts the ETags that go into rows and
 decrypts those of merged listings.
 """
 

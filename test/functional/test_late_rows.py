@@ -18,8 +18,8 @@ from shardmw_saio import Cluster, ClusterOptions
 from swift.proxy.controllers.base import get_cache_key
 
 from shardmw.core.placement import parse_backing
+from shardmw.proxy.container_context import LOCK_SECONDS
 from shardmw.proxy.layouts import DOUBT_SECONDS
-from shardmw.proxy.lifecycle import LOCK_SECONDS
 from test.functional.backing import Backing, memcached_of
 from test.functional.client import Client
 from test.functional.conftest import (

@@ -22,7 +22,7 @@ from shardmw_saio import Cluster, ClusterOptions
 from shardmw.backend.containers import LOGICAL_HEADER
 from shardmw.core.layout import id_of_time
 from shardmw.core.placement import backing_container
-from shardmw.proxy.lifecycle import LOCK_KEY
+from shardmw.proxy.container_context import LOCK_KEY
 from shardmw.reshard.late_rows import CREATION_SECONDS
 from test.functional.archives import archive_of
 from test.functional.backing import (

@@ -199,7 +199,7 @@ class TestWrongOption:
         )
 
 
-ONLY_LOGGING = 'only proxy_logging may stand between shardmw and the proxy app'
+ONLY_LOGGING = 'only proxy_logging may be between shardmw and the proxy app'
 
 
 class TestPipeline:
@@ -209,7 +209,7 @@ class TestPipeline:
     ):
         configuration.insert_after('shardmw', name)
         assert refusal() == (
-            f'shardmw: {name} stands right of shardmw: move {name} to the '
+            f'shardmw: {name} is right of shardmw: move {name} to the '
             f'left: {ONLY_LOGGING}'
         )
 
@@ -217,7 +217,7 @@ class TestPipeline:
         configuration.add('keymaster', use='egg:swift#keymaster')
         configuration.insert_after('shardmw', 'keymaster')
         assert refusal() == (
-            'shardmw: keymaster stands right of shardmw: move keymaster to '
+            'shardmw: keymaster is right of shardmw: move keymaster to '
             f'the left: {ONLY_LOGGING}'
         )
 
@@ -227,7 +227,7 @@ class TestPipeline:
         configuration.add('proxy-logging-2', use='egg:swift#slo')
         configuration.insert_after('shardmw', 'proxy-logging-2')
         assert refusal() == (
-            'shardmw: proxy-logging-2 stands right of shardmw: move '
+            'shardmw: proxy-logging-2 is right of shardmw: move '
             f'proxy-logging-2 to the left: {ONLY_LOGGING}'
         )
 
@@ -235,7 +235,7 @@ class TestPipeline:
         configuration.add('again', use='egg:shardmw#shardmw')
         configuration.insert_after('shardmw', 'again')
         assert refusal() == (
-            'shardmw: the pipeline has 2 filters shardmw: it must have one'
+            'shardmw: it is in the pipeline 2 times: list it exactly once'
         )
 
     def test_without_cache_is_refused(self, configuration, refusal):
@@ -289,7 +289,7 @@ class TestListingsFilter:
     def test_right_of_listing_formats_is_refused(self, configuration, refusal):
         configuration.insert_after('listing_formats', self.NAME)
         assert refusal() == (
-            'shardmw-listings: shardmw-listings stands right of '
+            'shardmw-listings: shardmw-listings is right of '
             'listing_formats: move shardmw-listings to the left of '
             'listing_formats'
         )
@@ -297,7 +297,7 @@ class TestListingsFilter:
     def test_right_of_shardmw_is_refused(self, configuration, refusal):
         configuration.insert_after('shardmw', self.NAME)
         assert refusal() == (
-            'shardmw-listings: shardmw-listings stands right of shardmw: move '
+            'shardmw-listings: shardmw-listings is right of shardmw: move '
             'shardmw-listings to the left of shardmw'
         )
 

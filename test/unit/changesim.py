@@ -33,12 +33,13 @@ from shardmw.core.layout import PLAIN, parse_record
 from shardmw.core.paths import Path
 from shardmw.core.placement import backing_container
 from shardmw.proxy.filter import ShardMiddleware
-from shardmw.reshard.change import (
+from shardmw.reshard.executor import Executor
+from shardmw.reshard.late_rows import NOTHING, settle
+from shardmw.reshard.resharding import (
     ChangeRefusedError,
     MoveOptions,
     Resharding,
 )
-from shardmw.reshard.late_rows import NOTHING, settle
 from shardmw.swift.concurrency import Event, Timeout, sleep, spawn
 from test.history import History, Read, Write, smallest
 from test.unit.changeplan import (
@@ -552,10 +553,9 @@ class World:
         return Backend(self.apps[MOVER], self.logger, 2)
 
     def _resharding(self) -> Resharding:
+        env = Request.blank('/').environ
         return Resharding(
-            self._movers_backend(),
-            Request.blank('/').environ,
-            PATH,
+            Executor(self._movers_backend(), env, PATH),
             MoveOptions(CACHE_SECONDS, SETTLE_SECONDS, ROWS_PER_SECOND),
         )
 

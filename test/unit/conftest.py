@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from shardmw_bench import signals
 
-from shardmw.reshard import passes
+from shardmw.reshard import row_pass
 from test.unit.fakeswift import FakeSwift, fake_swift
 
 #: Both profiles try the same examples in every run, so that all machines get
@@ -45,7 +45,7 @@ def replicated() -> Iterator[FakeSwift]:
 @pytest.fixture(autouse=True)
 def _strays_move_at_once(monkeypatch):
     # Only simulated changes and the functional tests need the whole wait.
-    monkeypatch.setattr(passes, 'STAY_SECONDS', 0)
+    monkeypatch.setattr(row_pass, 'STAY_SECONDS', 0)
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ import heapq
 import random
 from collections.abc import Callable, Sequence
 
-from shardmw.backend.throttle import Sent, Window
+from shardmw.backend.move_throttle import Sent, Window
 
 #: How long a client's request takes on average, a merge takes on the disk at
 #: least and at most, and each row of a merge takes.

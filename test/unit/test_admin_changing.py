@@ -5,7 +5,7 @@ import pytest
 
 from shardmw.admin import change_commands as changing
 from shardmw.admin.change_commands import REPORT_SECONDS, _Reporter
-from shardmw.reshard.change import Progress
+from shardmw.reshard.progress import Progress
 
 INTERVAL = REPORT_SECONDS[1]
 

@@ -17,12 +17,11 @@ from shardmw.admin import cli
 from shardmw.backend.containers import RECORD_HEADER, BackendError
 from shardmw.core.layout import Layout
 from shardmw.core.paths import Path as SwiftPath
-from shardmw.reshard import change as resharding
-from shardmw.reshard import change_list as changes
-from shardmw.reshard.change import MoveOptions, Resharding
-from shardmw.reshard.change_list import Changes, Plan
+from shardmw.reshard import changes, executor
+from shardmw.reshard.changes import Changes, Plan
 from shardmw.reshard.cluster import SwiftCluster, open_cluster
 from shardmw.reshard.errors import AdminError
+from shardmw.reshard.resharding import MoveOptions, Resharding
 from test.unit.containers import OLD_ID, backing, create, layout_of
 from test.unit.fakeswift import ACCOUNT, HIDDEN, filtered
 
@@ -198,7 +197,7 @@ class TestReshard:
         """The container `c` of four shards."""
         info = {'shardmw': {'max_shards': 1024}}
         monkeypatch.setattr(changes, 'get_swift_info', lambda: info)
-        monkeypatch.setattr(resharding, 'sleep', lambda _seconds: None)
+        monkeypatch.setattr(executor, 'sleep', lambda _seconds: None)
         swift.servers.count_updates(0)
         create(swift, filtered(swift), 4)
 
@@ -336,11 +335,12 @@ class TestStatusOfAChange:
         """The change, announced."""
         info = {'shardmw': {'max_shards': 1024}}
         monkeypatch.setattr(changes, 'get_swift_info', lambda: info)
-        monkeypatch.setattr(resharding, 'sleep', lambda _seconds: None)
+        monkeypatch.setattr(executor, 'sleep', lambda _seconds: None)
         swift.servers.count_updates(0)
         create(swift, filtered(swift), 4)
         cluster = SwiftCluster(swift)
-        (path,) = Changes(cluster, MoveOptions(0, 0)).begin(ACCOUNT, 'c', 2)
+        path = SwiftPath('v1', ACCOUNT, 'c')
+        Changes(cluster, MoveOptions(0, 0)).begin(path, 2)
         return Changes(cluster, MoveOptions(0, 0))._resharding(path)
 
     def cells(self, ran: Result) -> dict[str, str]:
@@ -362,7 +362,7 @@ class TestStatusOfAChange:
             raise KeyboardInterrupt
 
         with (
-            mock.patch.multiple(resharding, sleep=end, direct_sync=fail),
+            mock.patch.multiple(executor, sleep=end, direct_sync=fail),
             mock.patch.object(change, '_wait_until_known'),
             pytest.raises(KeyboardInterrupt),
         ):

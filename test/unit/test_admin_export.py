@@ -9,11 +9,13 @@ from swift.common import constraints
 from shardmw.admin import export
 from shardmw.backend.containers import RECORD_HEADER
 from shardmw.core.layout import Layout
+from shardmw.core.paths import Path
 from shardmw.core.placement import backing_container, shard_of
 from shardmw.reshard.cluster import SwiftCluster
 from test.unit.containers import NEW_ID, OLD_ID
 from test.unit.fakeswift import ACCOUNT, HIDDEN
 
+PATH = Path('v1', ACCOUNT, 'c')
 NAMES = [f'o{i:03}' for i in range(60)]
 
 PLAIN_TO_4 = Layout(OLD_ID, 0).announced(4, time.time())
@@ -71,7 +73,7 @@ class Database:
 
     def names(self) -> list[str]:
         cluster = SwiftCluster(self.swift)
-        return [row['name'] for row in export.export(cluster, ACCOUNT, 'c')]
+        return [row['name'] for row in export.export(cluster, PATH)]
 
 
 @pytest.mark.parametrize('layout', LAYOUTS.values(), ids=LAYOUTS)
@@ -127,6 +129,6 @@ def test_an_export_holds_few_rows_in_memory(swift, monkeypatch, layout):
             yield row
 
     monkeypatch.setattr(export, 'rows_of', reading)
-    rows = export.export(SwiftCluster(swift), ACCOUNT, 'c')
+    rows = export.export(SwiftCluster(swift), PATH)
     assert next(rows)['name'] == NAMES[0]
     assert len(read) <= 2 * export.ROWS_IN_MEMORY

@@ -7,12 +7,12 @@ from shardmw.core.layout import Sharding
 from shardmw.core.paths import Path
 from shardmw.core.placement import REGISTER
 from shardmw.reshard import progress as progress_module
-from shardmw.reshard.change import Progress
 from shardmw.reshard.cluster import SwiftCluster
 from shardmw.reshard.progress import (
     ALIVE_SECONDS,
     NOTE_SECONDS,
     NotedProgress,
+    Progress,
     ProgressNotes,
 )
 from shardmw.reshard.register import Register
@@ -51,11 +51,11 @@ class Notes:
 
     def __init__(self, swift, clock: Clock, path: Path = PATH) -> None:
         swift.put_container(f'/{REGISTER}/{ACCOUNT}')
-        self.cluster = SwiftCluster(swift)
-        self.register = Register(self.cluster.backend, self.cluster.env)
+        cluster = SwiftCluster(swift)
+        self.register = Register(cluster.backend, cluster.env)
         self.register.note(path)
         self.clock = clock
-        self.note = ProgressNotes(self.cluster, path)
+        self.note = ProgressNotes(self.register, path).note
 
     def after(self, seconds: float, progress: Progress) -> NotedProgress:
         """Report progress after some seconds; return what is noted then."""
@@ -78,10 +78,12 @@ def test_no_progress_is_noted_before_a_change_begins(notes):
 
 
 def test_progress_is_noted_with_the_former_layout(notes):
-    noted = notes.after(0, moving(20, '2 of 3 roots took the record'))
+    noted = notes.after(
+        0, moving(20, '2 of 3 replicas of the root stored the record')
+    )
     assert (noted.layout_id, noted.former) == CHANGE
     assert (noted.phase, noted.moved, noted.total) == ('moving', 20, 1000)
-    assert noted.problem == '2 of 3 roots took the record'
+    assert noted.problem == '2 of 3 replicas of the root stored the record'
     assert noted.rate is None
 
 

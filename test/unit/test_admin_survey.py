@@ -9,6 +9,7 @@ from swift.common.utils import Timestamp
 from shardmw.admin.export import export
 from shardmw.backend.containers import RECORD_HEADER, BackendError
 from shardmw.core.layout import Layout
+from shardmw.core.paths import Path
 from shardmw.core.placement import versions_container
 from shardmw.reshard.cluster import SwiftCluster
 from shardmw.reshard.errors import AdminError
@@ -51,8 +52,12 @@ def filled(swift, filter_app):
     swift.update_accounts()
 
 
+def path(container: str) -> Path:
+    return Path('v1', ACCOUNT, container)
+
+
 def exported(cluster, container: str) -> list[str]:
-    return [row['name'] for row in export(cluster, ACCOUNT, container)]
+    return [row['name'] for row in export(cluster, path(container))]
 
 
 class TestAccounts:
@@ -80,8 +85,8 @@ class TestContainers:
         swift.update_accounts()
         listed = {each.container: each for each in survey.containers(ACCOUNT)}
         assert (listed['c'].depth, listed['d'].depth) == (0, 1)
-        assert survey.measured(ACCOUNT, 'd') == listed['d']
-        state = survey.state(ACCOUNT, 'd').as_json()
+        assert survey.measured(path('d')) == listed['d']
+        state = survey.state(path('d')).as_json()
         assert (state['layout'], state['depth']) == ('2 shards, depth 1', 1)
 
     def test_are_plain_in_spite_of_shards_of_an_earlier_layout(
@@ -158,11 +163,11 @@ class TestMeasured:
     @pytest.mark.parametrize('container', ['c', 'plain'])
     def test_is_as_accounts_list_it_later(self, swift, survey, container):
         listed = {each.container: each for each in survey.containers(ACCOUNT)}
-        assert survey.measured(ACCOUNT, container) == listed[container]
+        assert survey.measured(path(container)) == listed[container]
 
     def test_has_rows_that_came_since(self, swift, survey):
         put_sharded_row(swift, 'later')
-        assert survey.measured(ACCOUNT, 'c').objects == len(NAMES) + 1
+        assert survey.measured(path('c')).objects == len(NAMES) + 1
 
     def test_of_a_container_with_a_missing_shard_is_not_known(
         self, swift, survey
@@ -171,14 +176,14 @@ class TestMeasured:
         for row in swift.rows(HIDDEN, name):
             swift.direct('DELETE', f'/{HIDDEN}/{name}/{row}')
         swift.direct('DELETE', f'/{HIDDEN}/{name}')
-        with pytest.raises(BackendError, match='a shard does not answer'):
-            survey.measured(ACCOUNT, 'c')
+        with pytest.raises(BackendError, match='a shard did not answer'):
+            survey.measured(path('c'))
 
 
 @pytest.mark.usefixtures('filled')
 class TestState:
     def test_has_each_shard(self, swift, survey):
-        state = survey.state(ACCOUNT, 'c')
+        state = survey.state(path('c'))
         assert state.layout_id == layout_of(swift).id
         assert [each.shard for each in state.shards] == [0, 1, 2, 3]
         assert [each.container for each in state.shards] == [
@@ -191,7 +196,7 @@ class TestState:
 
     def test_counts_strays(self, swift, survey):
         swift.put_row(f'/{ACCOUNT}/c/stray')
-        state = survey.state(ACCOUNT, 'c')
+        state = survey.state(path('c'))
         assert (state.strays, state.objects) == (1, len(NAMES) + 1)
 
     def test_shows_a_missing_shard(self, swift, survey):
@@ -199,18 +204,18 @@ class TestState:
         for row in swift.rows(HIDDEN, name):
             swift.direct('DELETE', f'/{HIDDEN}/{name}/{row}')
         swift.direct('DELETE', f'/{HIDDEN}/{name}')
-        state = survey.state(ACCOUNT, 'c')
+        state = survey.state(path('c'))
         assert state.shards[1].status == 404
         assert not state.is_whole
 
     def test_of_a_plain_container_has_no_shards(self, survey):
-        state = survey.state(ACCOUNT, 'plain')
+        state = survey.state(path('plain'))
         assert (state.layout_id, state.shards) == (None, [])
         assert (state.objects, state.strays) == (len(NAMES), 0)
 
     def test_of_a_container_that_is_not_there_is_an_error(self, survey):
         with pytest.raises(AdminError, match='/none: no such container'):
-            survey.state(ACCOUNT, 'none')
+            survey.state(path('none'))
 
 
 @pytest.mark.usefixtures('filled')

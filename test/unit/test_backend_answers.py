@@ -10,8 +10,8 @@ from shardmw.backend.answers import (
     unavailable,
 )
 from shardmw.backend.containers import BackendError
+from shardmw.backend.fanout_turns import NoTurn
 from shardmw.backend.requests import Backend
-from shardmw.backend.turns import NoTurn
 from shardmw.core.layout import LayoutError
 from shardmw.core.paths import Path
 from test.unit.fakeswift import Logger

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from shardmw.core.batch import (
     MOST_READS,
     Found,
-    Place,
     Read,
+    Source,
     decode_found,
     decode_reads,
     encode_found,
@@ -81,7 +81,7 @@ def test_an_answer_that_is_cut_off_is_refused(found, data):
 def places(draw):
     return {
         shard: {
-            address: Place(shard, {'port': address[1]}, shard)
+            address: Source(shard, {'port': address[1]}, shard)
             for address in draw(st.sets(st.sampled_from(ADDRESSES)))
         }
         for shard in range(draw(st.integers(0, 40)))
@@ -107,7 +107,7 @@ def test_each_shard_is_read_once_where_it_is(places, size):
 def test_servers_take_turns():
     places = {
         shard: {
-            address: Place(shard, {'port': address[1]})
+            address: Source(shard, {'port': address[1]})
             for address in ADDRESSES
         }
         for shard in range(32)
@@ -122,7 +122,7 @@ def test_a_server_with_more_shards_comes_first():
     servers = [[first], [first, second], [second], [second]]
     places = {
         shard: {
-            address: Place(shard, {'port': address[1]}) for address in each
+            address: Source(shard, {'port': address[1]}) for address in each
         }
         for shard, each in enumerate(servers)
     }

@@ -2,7 +2,7 @@
 import pytest
 from swift.proxy.controllers.base import get_cache_key
 
-from shardmw.core.paths import Path
+from shardmw.core.paths import Path, Place
 from shardmw.swift.infocache import (
     INFOCACHE_ENV,
     RequestState,
@@ -35,18 +35,18 @@ class TestRequestState:
     def test_is_kept_by_a_redirected_write(self):
         env = {INFOCACHE_ENV: {KEY: INFO}}
         state = RequestState.of(env)
-        infocache = redirected(env, 'a', 'c', INFO, '.h/c.0')
+        infocache = redirected(env, 'a', 'c', INFO, Place('.h', 'c.0'))
         assert RequestState.of({INFOCACHE_ENV: infocache}) is state
 
 
 class TestRedirected:
     def test_tells_swift_that_the_container_is_sharded(self):
-        infocache = redirected({}, 'a', 'c', INFO, '.h/c.0')
+        infocache = redirected({}, 'a', 'c', INFO, Place('.h', 'c.0'))
         assert infocache[KEY] == {**INFO, 'sharding_state': 'sharded'}
 
     @pytest.mark.parametrize('name', ['', 'o', '☃', '\0o', '\U0010ffff'])
     def test_has_one_namespace_for_all_names(self, name):
-        infocache = redirected({}, 'a', 'c', INFO, '.h/c.0')
+        infocache = redirected({}, 'a', 'c', INFO, Place('.h', 'c.0'))
         namespace = infocache[UPDATING_KEY].get_namespace(name)
         assert namespace.name == '.h/c.0'
         assert (namespace.account, namespace.container) == ('.h', 'c.0')
@@ -54,7 +54,7 @@ class TestRedirected:
     def test_changes_none_of_its_arguments(self):
         env = {INFOCACHE_ENV: {KEY: INFO, 'other': 1}}
         info = dict(INFO)
-        infocache = redirected(env, 'a', 'c', info, '.h/c.0')
+        infocache = redirected(env, 'a', 'c', info, Place('.h', 'c.0'))
         assert env == {INFOCACHE_ENV: {KEY: INFO, 'other': 1}}
         assert info == INFO
         assert infocache['other'] == 1

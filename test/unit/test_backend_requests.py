@@ -15,7 +15,7 @@ from swift.proxy.controllers.base import (
 from shardmw.backend.answers import Answer
 from shardmw.backend.containers import BackendError
 from shardmw.backend.requests import HOST, Backend, newest_header, to_environ
-from shardmw.core.paths import parse_path
+from shardmw.core.paths import Path, parse_path
 from shardmw.core.placement import REGISTER
 from shardmw.swift.concurrency import Timeout, sleep
 from shardmw.swift.infocache import INFOCACHE_ENV
@@ -97,7 +97,7 @@ class TestContainerInfo:
     ):
         swift.put_container(f'/{ACCOUNT}/☃')
         env = environ()
-        info = backend.container_info_of(env, 'v1', ACCOUNT, '☃')
+        info = backend.container_info_of(env, Path('v1', ACCOUNT, '☃'))
         assert info['status'] == 204
         assert env['PATH_INFO'] == f'{CONTAINER}/o'
 

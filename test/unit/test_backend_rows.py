@@ -16,13 +16,14 @@ from shardmw.backend.containers import BackendError
 from shardmw.backend.requests import Backend
 from shardmw.backend.rows import merge_rows, moved_row, remove_row, tombstone
 from shardmw.core.layout import MICROSECONDS
+from shardmw.core.paths import Place
 from test.unit.fakeswift import HIDDEN, Logger, folder_in_memory
 
 UPLOADED = 1_700_000_000
 #: When rows are moved, in microseconds; UPLOADED is in seconds.
 FIRST_MOVE = (UPLOADED + 100) * MICROSECONDS
 SECOND_MOVE = FIRST_MOVE + 1
-PLACE = f'{HIDDEN}/backing'
+PLACE = Place(HIDDEN, 'backing')
 #: A container with the storage policy 1.
 SILVER = {'X-Backend-Storage-Policy-Index': '1'}
 
@@ -292,7 +293,7 @@ class TestMergeRows:
         self, replicated, backend, rows, account, container
     ):
         replicated.put_container(f'/{account}/{container}', SILVER)
-        merge_rows(backend, {}, f'{account}/{container}', 1, rows)
+        merge_rows(backend, {}, Place(account, container), 1, rows)
         assert replicated.rows(account, container) == {'o': 5}
 
     def test_reports_that_a_replica_has_not_taken_them(
@@ -306,7 +307,7 @@ class TestMergeRows:
         self, replicated, backend, rows
     ):
         replicated.servers.away = {'d1', 'd2'}
-        with pytest.raises(BackendError, match='1 of 3 replicas took'):
+        with pytest.raises(BackendError, match='1 of 3 replicas stored'):
             merge_rows(backend, {}, PLACE, 1, rows)
 
     def test_creates_no_database_that_another_replica_has(
@@ -325,18 +326,18 @@ class TestMergeRows:
     def test_creates_no_database_where_most_replicas_have_none(
         self, replicated, backend, rows, account, container
     ):
-        place = f'{account}/{container}'
+        place = Place(account, container)
         replicated.put_container(f'/{place}', SILVER)
         for i in (1, 2):
             replicated.lose(account, container, i)
-        with pytest.raises(BackendError, match='1 of 3 replicas took'):
+        with pytest.raises(BackendError, match='1 of 3 replicas stored'):
             merge_rows(backend, {}, place, 1, rows)
         assert not replicated.exists(account, container, 1)
 
     @pytest.mark.parametrize('account', [HIDDEN, 'AUTH_test'])
     def test_creates_no_container(self, replicated, backend, rows, account):
-        with pytest.raises(BackendError, match='0 of 3 replicas took'):
-            merge_rows(backend, {}, f'{account}/none', 1, rows)
+        with pytest.raises(BackendError, match='0 of 3 replicas stored'):
+            merge_rows(backend, {}, Place(account, 'none'), 1, rows)
         assert not replicated.exists(account, 'none')
 
     def test_a_tombstone_is_not_taken_where_there_is_no_database(
@@ -384,7 +385,7 @@ class TestRemoveRow:
         replicated.servers.away = {'d1'}
         self.remove(backend, 'o', Timestamp.now().internal)
         replicated.servers.away = {'d1', 'd2'}
-        with pytest.raises(BackendError, match='1 of 3 replicas took'):
+        with pytest.raises(BackendError, match='1 of 3 replicas stored'):
             self.remove(backend, 'o', Timestamp.now().internal)
 
     def test_creates_no_database(self, replicated, backend, rows):
@@ -398,7 +399,7 @@ class TestRemoveRow:
         """The replica may get the row from another one later."""
         for i in (1, 2):
             replicated.lose(HIDDEN, 'backing', i)
-        with pytest.raises(BackendError, match='1 of 3 replicas took'):
+        with pytest.raises(BackendError, match='1 of 3 replicas stored'):
             self.remove(backend, 'o', Timestamp.now().internal)
 
 

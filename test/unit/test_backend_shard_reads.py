@@ -18,6 +18,7 @@ from shardmw.backend.requests import Backend
 from shardmw.backend.shard_reads import ShardReads
 from shardmw.core.batch import Found, encode_found
 from shardmw.core.layout import Layout
+from shardmw.core.paths import Path
 from shardmw.swift.concurrency import Timeout, sleep, spawn
 from test.functional.answering import answering
 
@@ -118,7 +119,9 @@ def port_of(url: str) -> int:
 def reads_of(backend: Backend, **env) -> ShardReads:
     env = {**Request.blank('/v1/a/c').environ, **env}
     env['swift.infocache'] = {'account/a': {'status': 200}}
-    target = LogicalContainer('v1', 'a', 'c', INFO, Layout('65a1b2c3d4e5f', 4))
+    target = LogicalContainer(
+        Path('v1', 'a', 'c'), INFO, Layout('65a1b2c3d4e5f', 4)
+    )
     return backend.shard_reads(env, target)
 
 
@@ -518,14 +521,14 @@ class TestBatch:
                 app.container_ring.nodes, (1, 1, 2), strict=True
             ):
                 node['region'] = region
-            places = reads._places(0)
+            places = reads._sources(0)
         ports = [node['port'] for node in app.container_ring.nodes]
         assert [port for _ip, port in places] == ports[:asked]
 
     def test_does_not_go_to_a_server_that_is_error_limited(self):
         with batch_servers(GOOD, GOOD) as (app, reads, _servers):
             app.error_limit(app.container_ring.nodes[0], 'away')
-            (address,) = reads._places(0)
+            (address,) = reads._sources(0)
         assert address[1] == app.container_ring.nodes[1]['port']
 
 
@@ -563,9 +566,9 @@ class TestBatchOfOne:
     def test_goes_to_the_replica_that_the_proxy_asks_first(self):
         with batch_servers(GOOD, GOOD) as (app, reads, _servers):
             first, other = app.container_ring.nodes
-            assert [port for _ip, port in reads._places(0, 1)] == [
+            assert [port for _ip, port in reads._sources(0, 1)] == [
                 first['port']
             ]
             reads.backend.without_batches((first['ip'], first['port']), 60)
-            assert not reads._places(0, 1)
-            assert [port for _ip, port in reads._places(0)] == [other['port']]
+            assert not reads._sources(0, 1)
+            assert [port for _ip, port in reads._sources(0)] == [other['port']]

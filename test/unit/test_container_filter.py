@@ -34,8 +34,7 @@ from shardmw.core.batch import (
     decode_found,
     encode_reads,
 )
-from shardmw.swift import container_server
-from shardmw.swift import pending as waiting
+from shardmw.swift import container_server, pending_file
 from shardmw.swift.container_rows import listed_rows
 
 ACCOUNT = '.shards_shardmw_AUTH_t'
@@ -301,14 +300,14 @@ def test_rows_that_others_merge_meanwhile_are_listed_once(
     send(server, 'GET', container)
     send(server, 'PUT', container, name, {'X-Size': '5'})
     send(server, 'DELETE', container, 'b')
-    read_file = waiting.ReadingBroker._read_file
+    read_file = pending_file.ReadingBroker._read_file
 
     def merge_later(self, most):
         read_file(self, most)
         send(server, 'GET', container)
         assert not pending(server, container).read_bytes()
 
-    monkeypatch.setattr(waiting.ReadingBroker, '_read_file', merge_later)
+    monkeypatch.setattr(pending_file.ReadingBroker, '_read_file', merge_later)
     found = report(filtered, [read(container)])[0]
     plain = send(server, 'GET', container, query='format=json')
     assert json.loads(found.body) == json.loads(plain.body)
@@ -338,7 +337,7 @@ def test_the_file_is_read_before_the_database(
     container = f'read-{when}'
     send(server, 'PUT', container)
     send(server, 'PUT', container, 'a')
-    read_file = waiting.ReadingBroker._read_file
+    read_file = pending_file.ReadingBroker._read_file
 
     def merge_and_read(broker, most):
         if when == 'before':
@@ -347,7 +346,8 @@ def test_the_file_is_read_before_the_database(
         if when == 'after':
             send(server, 'GET', container)
 
-    monkeypatch.setattr(waiting.ReadingBroker, '_read_file', merge_and_read)
+    broker = pending_file.ReadingBroker
+    monkeypatch.setattr(broker, '_read_file', merge_and_read)
     found = report(filtered, [read(container)])[0]
     assert names_in(found) == ['a']
     assert found.headers['X-Container-Object-Count'] == '1'
@@ -358,7 +358,7 @@ def test_many_rows_are_merged(server, filtered):
     rows = pending(server, 'many')
     names = []
     while (
-        not names or rows.stat().st_size <= container_filter.MOST_WAITING_BYTES
+        not names or rows.stat().st_size <= container_filter.MOST_PENDING_BYTES
     ):
         assert len(names) == len(
             json.loads(report(filtered, [read('many')])[0].body)
@@ -384,7 +384,7 @@ def test_many_rows_are_listed_while_others_keep_them_from_being_merged(
         )
     with lock_parent_directory(str(rows)):
         found = report(filtered, [read('locked', 'HEAD'), read('locked')])
-    assert rows.stat().st_size > container_filter.MOST_WAITING_BYTES
+    assert rows.stat().st_size > container_filter.MOST_PENDING_BYTES
     assert found[0].headers['X-Container-Object-Count'] == str(len(names))
     assert [row['name'] for row in json.loads(found[1].body)] == names
 
@@ -435,7 +435,7 @@ def test_no_row_is_merged_into_a_database_that_another_one_has_replaced(
         copied.exists() and copied.rename(broker.db_file)
         commit(broker, *args)
 
-    monkeypatch.setattr(container_filter, 'MOST_WAITING_BYTES', 1)
+    monkeypatch.setattr(container_filter, 'MOST_PENDING_BYTES', 1)
     monkeypatch.setattr(ContainerBroker, '_commit_puts', replace_and_commit)
     found = report(filtered, [read(container, **params)])[0]
     assert names_in(found) == ['a']

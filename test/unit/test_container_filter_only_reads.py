@@ -224,7 +224,7 @@ def test_only_swifts_own_broker_merges_rows(
     server, filtered, monkeypatch, asked, most
 ):
     monkeypatch.setattr(background_merges, 'DELAY_SECONDS', 0)
-    monkeypatch.setattr(container_filter, 'MOST_WAITING_BYTES', most)
+    monkeypatch.setattr(container_filter, 'MOST_PENDING_BYTES', most)
     merge_items = ContainerBroker.merge_items
     merging = []
 

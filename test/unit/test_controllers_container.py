@@ -28,7 +28,7 @@ from shardmw.proxy import layouts as lookup
 from shardmw.proxy.listing.container_order import UNORDERED_HEADER
 from shardmw.proxy.listings_filter import BYPASS_ENV, STAND_IN, Bypass
 from shardmw.proxy.ratelimit import limiter
-from shardmw.proxy.ratelimit.container_rate import RATE_HEADER
+from shardmw.proxy.ratelimit.rate_header import RATE_HEADER
 from shardmw.swift.concurrency import sleep
 from test.unit.clocks import Clock
 from test.unit.containers import (

@@ -31,8 +31,8 @@ from shardmw.core.placement import (
     shard_of,
     versions_container,
 )
-from shardmw.proxy import lifecycle
-from shardmw.proxy.ratelimit.container_rate import RATE_HEADER, RATE_SYSMETA
+from shardmw.proxy import container_context
+from shardmw.proxy.ratelimit.rate_header import RATE_HEADER, RATE_SYSMETA
 from test.unit.containers import (
     CONTAINER,
     NEW_ID,
@@ -157,7 +157,7 @@ class TestCreate:
         charged = []
         rate = filter_app._parts.containers._handlers[
             'PUT'
-        ].__self__.account_rate
+        ].__self__.tools.account_rate
         rate.charge_create = lambda *args: charged.append(args[1:])
         put(swift, filter_app, 3)
         assert charged == [(ACCOUNT, 3)]
@@ -481,7 +481,9 @@ class TestCreateThatFails:
 
     @pytest.fixture(autouse=True)
     def fixed_id(self, monkeypatch) -> Layout:
-        monkeypatch.setattr(lifecycle, 'id_of_time', lambda _seconds: NEW_ID)
+        monkeypatch.setattr(
+            container_context, 'id_of_time', lambda _seconds: NEW_ID
+        )
         return Layout(NEW_ID, 3)
 
     @pytest.mark.parametrize('shard', [0, 1, 2])
@@ -669,7 +671,7 @@ class TestRecordOnTooFewReplicas:
             state = read_root(*args, **kwargs)
             return dataclasses.replace(state, holders=1)
 
-        monkeypatch.setattr(lifecycle, 'read_root', one_holder)
+        monkeypatch.setattr(container_context, 'read_root', one_holder)
         assert put(replicated, filter_app, 2).status_int == 503
         assert len(shards_in(replicated)) == 2
 
@@ -784,7 +786,7 @@ class TestLock:
 
     @pytest.fixture(autouse=True)
     def short(self, monkeypatch):
-        monkeypatch.setattr(lifecycle, 'LOCK_SECONDS', 0.01)
+        monkeypatch.setattr(container_context, 'LOCK_SECONDS', 0.01)
 
     def held(self, swift) -> int | None:
         return swift.memcached.get(self.KEY)
@@ -861,7 +863,7 @@ class TestVersions:
         charged = []
         rate = filter_app._parts.containers._handlers[
             'PUT'
-        ].__self__.account_rate
+        ].__self__.tools.account_rate
         rate.charge_create = lambda *args: charged.append(args[1:])
         swift.send(versioning, 'POST', CONTAINER, VERSIONS_ON)
         assert charged == [(ACCOUNT, 3)]
@@ -890,7 +892,9 @@ class TestVersions:
         self, swift, filter_app, versioning, method, monkeypatch
     ):
         create(swift, filter_app, 2)
-        monkeypatch.setattr(lifecycle, 'id_of_time', lambda _seconds: NEW_ID)
+        monkeypatch.setattr(
+            container_context, 'id_of_time', lambda _seconds: NEW_ID
+        )
         shard = backing_container(VERSIONS, NEW_ID, 1)
         swift.register('PUT', f'/v1/{HIDDEN}/{shard}', 503)
         resp = swift.send(versioning, method, CONTAINER, VERSIONS_ON)
@@ -932,7 +936,9 @@ class TestVersions:
     def test_that_cannot_be_sharded_stop_the_creation_of_their_owner(
         self, swift, filter_app, method, monkeypatch
     ):
-        monkeypatch.setattr(lifecycle, 'id_of_time', lambda _seconds: NEW_ID)
+        monkeypatch.setattr(
+            container_context, 'id_of_time', lambda _seconds: NEW_ID
+        )
         swift.put_container(f'/{ACCOUNT}/{VERSIONS}')
         shard = backing_container(VERSIONS, NEW_ID, 1)
         paths = {'PUT': f'/v1/{HIDDEN}/{shard}', 'POST': self.PATH}

@@ -3,15 +3,11 @@
 
 import pytest
 
-from test.unit.breaks import BREAKS, broken, found
+from test.unit.breaks import BREAKS, broken, found, usual_seeds
 from test.unit.changeplan import COLD_NAMES, Plan, Step, draw
 from test.unit.changesim import carry_out, report
 
 SEEDS = 12
-
-#: In how many histories a broken rule must be found. Each history takes a
-#: second or two.
-SEEDS_TO_FIND = 60
 
 
 #: Two replicas of the root are on handoffs when a change begins, and the third
@@ -47,11 +43,11 @@ def test_a_seed_repeats_its_history():
 
 @pytest.mark.parametrize('rule', BREAKS)
 def test_a_broken_rule_is_found(rule):
-    assert found(rule, SEEDS_TO_FIND)
+    assert found(rule, usual_seeds(rule))
 
 
 def test_a_wrong_history_is_reported_with_its_shortest_plan():
-    plan = found('one_tombstone', SEEDS_TO_FIND)
+    plan = found('one_tombstone', usual_seeds('one_tombstone'))
     with broken('one_tombstone'):
         text = report(plan, most_runs=6)
     assert text.startswith(f'seed {plan.seed}, from {plan.former} to ')

@@ -29,14 +29,14 @@ from shardmw.core.placement import (
     shard_of,
     versions_container,
 )
-from shardmw.reshard import late_rows, moving, passes
+from shardmw.reshard import late_rows, row_mover, row_pass
 from shardmw.reshard.late_rows import (
     CREATION_SECONDS,
     NOTHING,
     Settled,
-    containers_with_leftovers,
     settle,
 )
+from shardmw.reshard.leftovers import containers_with_leftovers
 from test.unit.clocks import Clock
 from test.unit.containers import NEW_ID, OLD_ID
 from test.unit.fakeswift import (
@@ -215,7 +215,7 @@ class TestLateRows:
     ):
         delete_root(swift)
         ahead = mock.Mock(wraps=time, time=lambda: time.time() + 3600)
-        with mock.patch.object(passes, 'time', ahead):
+        with mock.patch.object(row_pass, 'time', ahead):
             process.settle()
         following = PLAIN.announced(4, time.time())
         rows = swift.broker(ACCOUNT, 'c').get_objects()
@@ -439,7 +439,9 @@ class TestReplicas:
     ):
         for replica in (1, 2):
             replicated.lose(*place_of('a', LAYOUT), replica)
-        with pytest.raises(BackendError, match='1 of 3 replicas took rows'):
+        with pytest.raises(
+            BackendError, match='1 of 3 replicas stored the rows'
+        ):
             process.settle()
         assert not replicated.exists(*place_of('a', LAYOUT), 1)
         assert listed(replicated, layout=EARLIER) == {'a': 1}
@@ -460,7 +462,7 @@ class TestReplicas:
     ):
         for replica in range(3):
             replicated.lose(*place_of('a'), replica)
-        with pytest.raises(BackendError, match='tell its storage policy'):
+        with pytest.raises(BackendError, match='show its storage policy'):
             process.settle()
 
     def test_that_do_not_say_the_policy_keep_no_other_row_waiting(
@@ -471,7 +473,7 @@ class TestReplicas:
         replicated.update_accounts()
         for replica in range(3):
             replicated.lose(*place_of('a'), replica)
-        with pytest.raises(BackendError, match='tell its storage policy'):
+        with pytest.raises(BackendError, match='show its storage policy'):
             process.settle()
         assert listed(replicated) == {other: 1}
 
@@ -619,10 +621,10 @@ class TestStrays:
 
         def wait(seconds: float) -> None:
             waits.append((listed(swift), swift.rows(ACCOUNT, 'c')))
-            monkeypatch.setattr(passes, 'STAY_SECONDS', 0)
+            monkeypatch.setattr(row_pass, 'STAY_SECONDS', 0)
 
-        monkeypatch.setattr(passes, 'sleep', wait)
-        monkeypatch.setattr(passes, 'STAY_SECONDS', 3)
+        monkeypatch.setattr(row_pass, 'sleep', wait)
+        monkeypatch.setattr(row_pass, 'STAY_SECONDS', 3)
         process.settle()
         assert (strays, strays) in waits
 
@@ -636,8 +638,8 @@ class TestStrays:
             waits.append(seconds)
             clock.now += seconds
 
-        monkeypatch.setattr(passes, 'time', clock)
-        monkeypatch.setattr(passes, 'sleep', wait)
+        monkeypatch.setattr(row_pass, 'time', clock)
+        monkeypatch.setattr(row_pass, 'sleep', wait)
         process.settle(kept_seconds=5)
         assert max(waits) == pytest.approx(6)
         assert swift.rows(ACCOUNT, 'c') == {}
@@ -651,11 +653,11 @@ class TestStrays:
         def change(_seconds: float) -> None:
             headers = {RECORD_HEADER: returning.to_record()}
             swift.direct('POST', f'/{ACCOUNT}/c', headers)
-            monkeypatch.setattr(passes, 'STAY_SECONDS', 0)
+            monkeypatch.setattr(row_pass, 'STAY_SECONDS', 0)
             monkeypatch.setattr(late_rows, 'STAY_SECONDS', 0)
 
-        monkeypatch.setattr(passes, 'sleep', change)
-        monkeypatch.setattr(passes, 'STAY_SECONDS', 3)
+        monkeypatch.setattr(row_pass, 'sleep', change)
+        monkeypatch.setattr(row_pass, 'STAY_SECONDS', 3)
         with pytest.raises(BackendError, match='has changed meanwhile'):
             process.settle()
         assert swift.rows(ACCOUNT, 'c') == strays
@@ -737,7 +739,7 @@ class TestManifest:
         ],
     )
     def test_is_known_by_its_etag(self, etag, may_be):
-        assert moving._may_be_manifest(etag) is may_be
+        assert row_mover._may_be_manifest(etag) is may_be
 
     def test_that_is_gone_counts_as_empty(self, swift, process):
         swift.register('HEAD', f'/v1/{ACCOUNT}/c/a', 404)

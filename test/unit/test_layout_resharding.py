@@ -8,25 +8,30 @@ import pytest
 from swift.common.swob import Request
 from swift.common.utils import Timestamp
 
-from shardmw.backend.backing import listed_backing
+from shardmw.backend.backing_containers import listed_backing
 from shardmw.backend.containers import BackendError
+from shardmw.backend.move_throttle import Throttle
 from shardmw.backend.requests import Backend
 from shardmw.backend.roots import read_root
 from shardmw.backend.rows import STAY_SECONDS
-from shardmw.backend.throttle import Throttle
+from shardmw.core.batch import METHOD
 from shardmw.core.paths import Path
 from shardmw.core.placement import REGISTER, backing_container, shard_of
 from shardmw.proxy.listing import request as listing_request
-from shardmw.reshard import change as resharding
-from shardmw.reshard import moving, passes
-from shardmw.reshard.change import (
+from shardmw.reshard import executor, resharding, row_mover, row_pass
+from shardmw.reshard.executor import (
+    USUAL_ROWS_PER_SECOND,
+    DryRun,
+    Executor,
+)
+from shardmw.reshard.late_rows import settle
+from shardmw.reshard.register import Register
+from shardmw.reshard.resharding import (
     ChangeRefusedError,
     MoveOptions,
     Resharding,
 )
-from shardmw.reshard.late_rows import settle
-from shardmw.reshard.passes import Pace
-from shardmw.reshard.register import Register
+from shardmw.reshard.row_pass import Pace
 from shardmw.swift.concurrency import sleep, spawn
 from test.unit.fakeswift import (
     ACCOUNT,
@@ -47,7 +52,7 @@ OPTIONS = MoveOptions(cache_seconds=0, settle_seconds=0, sync_seconds=0)
 @pytest.fixture(params=[1, 3])
 def swift(request, monkeypatch):
     with fake_swift(request.param) as swift:
-        monkeypatch.setattr(resharding, 'sleep', lambda _seconds: None)
+        monkeypatch.setattr(executor, 'sleep', lambda _seconds: None)
         yield swift
 
 
@@ -65,7 +70,7 @@ def environ() -> dict:
 
 
 def change(swift: FakeSwift, options=OPTIONS) -> Resharding:
-    return Resharding(backend(swift), environ(), PATH, options)
+    return Resharding(Executor(backend(swift), environ(), PATH), options)
 
 
 def reshard(swift: FakeSwift, shards: int) -> Resharding:
@@ -139,9 +144,9 @@ def all_rows(swift: FakeSwift) -> dict[str, set[str]]:
 def test_rows_that_return_to_the_root_are_read_about_once(monkeypatch, depth):
     """Also if neighbours share a shard that the others must wait for."""
     shards, page = 16, 10
-    monkeypatch.setattr(resharding, 'sleep', lambda _seconds: None)
-    monkeypatch.setattr(passes, 'PAGE_ROWS', shards * page)
-    monkeypatch.setattr(passes, 'LEAST_ROWS', page)
+    monkeypatch.setattr(executor, 'sleep', lambda _seconds: None)
+    monkeypatch.setattr(row_pass, 'PAGE_ROWS', shards * page)
+    monkeypatch.setattr(row_pass, 'LEAST_ROWS', page)
     names = [f'{top}/{i:02}' for top in 'abcdef' for i in range(50)]
     with fake_swift() as swift:
         headers = {
@@ -296,7 +301,7 @@ def test_rows_return_after_a_move_by_a_process_whose_clock_is_ahead(
     change(swift).begin(4)
     ahead = mock.Mock(wraps=time, time=lambda: time.time() + 3600)
     with monkeypatch.context() as patched:
-        patched.setattr(passes, 'time', ahead)
+        patched.setattr(row_pass, 'time', ahead)
         change(swift).run()
     reshard(swift, 0)
     assert listed(swift, proxy) == NAMES
@@ -355,12 +360,8 @@ def test_rows_that_move_are_counted_and_late_ones_apart(swift, monkeypatch):
     fill(swift)
     logger, late = Logger(), [f'{ROOT}/late']
     options = MoveOptions(cache_seconds=0, settle_seconds=3600)
-    resharder = Resharding(
-        Backend(swift, logger, 4, metrics=logger.metrics),
-        environ(),
-        PATH,
-        options,
-    )
+    counting = Backend(swift, logger, 4, metrics=logger.metrics)
+    resharder = Resharding(Executor(counting, environ(), PATH), options)
 
     def settle(*_) -> None:
         if late:
@@ -481,7 +482,7 @@ class TestRowsThatMoveDuringARequest:
     @pytest.fixture(autouse=True)
     def _rows_stay(self, monkeypatch):
         """Let rows stay for as long as listings expect them to stay."""
-        for module in (passes, listing_request):
+        for module in (row_pass, listing_request):
             monkeypatch.setattr(module, 'STAY_SECONDS', 0.05)
 
     @pytest.fixture(params=[(0, 3), (3, 7), (7, 3), (3, 0)])
@@ -545,7 +546,7 @@ def test_a_late_row_that_is_settled_as_the_change_ends_is_listed(
     old = place(swift, 'late', before)
     swift.put_row(f'{old}/late', size=2)
     swift.update_accounts()
-    monkeypatch.setattr(passes, 'STAY_SECONDS', STAY_SECONDS)
+    monkeypatch.setattr(row_pass, 'STAY_SECONDS', STAY_SECONDS)
     settling = []
 
     def end_and_settle() -> None:
@@ -624,14 +625,14 @@ class TestRowOfADeletedObject:
 def test_rows_are_written_in_parts_at_the_pace(swift, proxy, monkeypatch):
     fill(swift)
     paid, merged = [], []
-    merge_rows = moving.merge_rows
+    merge_rows = row_mover.merge_rows
 
     def merge(*args):
         merged.append(len(args[4]))
         return merge_rows(*args)
 
     monkeypatch.setattr(Pace, 'pay', lambda _pace, rows: paid.append(rows))
-    monkeypatch.setattr(moving, 'merge_rows', merge)
+    monkeypatch.setattr(row_mover, 'merge_rows', merge)
     resharder = change(swift, MoveOptions(0, 0, rows_per_second=10))
     resharder.begin(2)
     resharder.run()
@@ -687,9 +688,9 @@ class TestSweep:
             waits.append((seconds, list(swift.rows(ACCOUNT, 'c'))))
             clock.now += seconds
 
-        monkeypatch.setattr(passes, 'time', clock)
-        monkeypatch.setattr(passes, 'sleep', wait)
-        monkeypatch.setattr(passes, 'STAY_SECONDS', 3)
+        monkeypatch.setattr(row_pass, 'time', clock)
+        monkeypatch.setattr(row_pass, 'sleep', wait)
+        monkeypatch.setattr(row_pass, 'STAY_SECONDS', 3)
         change(swift).sweep()
         assert waits == [(3, ['stray'])]
         assert swift.rows(ACCOUNT, 'c') == {}
@@ -702,7 +703,7 @@ class TestSweep:
         swift.put_row(f'/{HIDDEN}/{wrong}/misplaced', size=2)
         waits = []
         monkeypatch.setattr(
-            passes,
+            row_pass,
             'sleep',
             lambda _: waits.append('misplaced' in swift.rows(HIDDEN, wrong)),
         )
@@ -765,7 +766,7 @@ class TestComplete:
         fill(swift, 4)
         reshard(swift, 2)
         waits = []
-        monkeypatch.setattr(resharding, 'sleep', waits.append)
+        monkeypatch.setattr(executor, 'sleep', waits.append)
         change(swift).complete()
         assert waits == []
 
@@ -780,7 +781,7 @@ class TestComplete:
         self, swift, ended, monkeypatch
     ):
         root = replace(read_root(backend(swift), environ(), PATH), replicas=9)
-        monkeypatch.setattr(resharding, 'read_root', lambda *_args: root)
+        monkeypatch.setattr(executor, 'read_root', lambda *_args: root)
         with pytest.raises(BackendError, match='of 9 replicas of the root'):
             change(swift).complete()
         assert all(swift.exists(HIDDEN, each) for each in ended)
@@ -801,7 +802,7 @@ class TestWaits:
     @pytest.fixture
     def waits(self, swift, monkeypatch) -> list[float]:
         waits = []
-        monkeypatch.setattr(resharding, 'sleep', waits.append)
+        monkeypatch.setattr(executor, 'sleep', waits.append)
         monkeypatch.setattr(swift, 'node_timeout', self.TIMEOUT)
         return waits
 
@@ -906,7 +907,7 @@ class TestAfterAFailure:
         resharder = change(swift, MoveOptions(0, 300))
         resharder.begin(4)
         resharder._write(layout(swift).moving(time.time()), layout(swift))
-        monkeypatch.setattr(resharding, 'time', clock := Clock())
+        monkeypatch.setattr(executor, 'time', clock := Clock())
 
         def sleep(seconds: float, _layout) -> None:
             clock.now += seconds
@@ -936,7 +937,7 @@ class TestSeveralMovers:
         self, swift, monkeypatch
     ):
         """By then, listings no longer read rows in the root."""
-        monkeypatch.setattr(passes, 'STAY_SECONDS', STAY_SECONDS)
+        monkeypatch.setattr(row_pass, 'STAY_SECONDS', STAY_SECONDS)
         fill(swift)
         change(swift).begin(4)
         late = change(swift)
@@ -1025,7 +1026,7 @@ class TestCancel:
         fill(swift, before)
         resharder = change(swift)
         resharder.begin(after)
-        merge_rows = moving.merge_rows
+        merge_rows = row_mover.merge_rows
         late = []
 
         def pause(backend, env, place, policy_index, rows, *rest) -> bool:
@@ -1034,11 +1035,11 @@ class TestCancel:
                     backend, env, place, policy_index, rows, *rest
                 )
             late.append((place, policy_index, rows))
-            monkeypatch.setattr(moving, 'merge_rows', merge_rows)
+            monkeypatch.setattr(row_mover, 'merge_rows', merge_rows)
             change(swift).cancel()
             raise BackendError(None, 503, 'it is paused')
 
-        monkeypatch.setattr(moving, 'merge_rows', pause)
+        monkeypatch.setattr(row_mover, 'merge_rows', pause)
         resharder.run()
         assert layout(swift).shards == before
         for each in late:
@@ -1050,6 +1051,84 @@ class TestCancel:
         fill(swift, 4)
         with pytest.raises(ChangeRefusedError, match='not changing'):
             change(swift).cancel()
+
+
+class TestDryRun:
+    """A dry run takes the decisions of the change, and does nothing."""
+
+    def dry_run(self, swift: FakeSwift, shards: int) -> DryRun:
+        executor = DryRun(backend(swift), environ(), PATH, 0)
+        planned = Resharding(executor, MoveOptions())
+        planned.begin(shards)
+        planned.run_dry()
+        return executor
+
+    @pytest.mark.parametrize(('before', 'after'), [(0, 4), (4, 9), (4, 0)])
+    def test_notes_the_records_that_the_change_writes(
+        self, swift, before, after
+    ):
+        class Recording(Executor):
+            def write_record(self, layout) -> None:
+                written.append(layout.phase or 'done')
+                super().write_record(layout)
+
+        written = []
+        fill(swift, before)
+        planned = self.dry_run(swift, after)
+        executor = Recording(backend(swift), environ(), PATH)
+        resharder = Resharding(executor, OPTIONS)
+        resharder.begin(after)
+        resharder.run()
+        told = 'write the layout record: '
+        records = [text for _, text in planned.steps() if told in text]
+        assert records == [told + phase for phase in written]
+
+    @pytest.mark.parametrize(('before', 'after'), [(0, 4), (4, 9), (4, 0)])
+    def test_only_reads(self, swift, before, after):
+        fill(swift, before)
+        rows, record = all_rows(swift), layout(swift)
+        swift.servers.asked.clear()
+        self.dry_run(swift, after)
+        methods = {method for _, method, _ in swift.servers.asked}
+        assert methods <= {'GET', 'HEAD', METHOD}
+        assert (all_rows(swift), layout(swift)) == (rows, record)
+
+    def test_notes_when_each_step_would_be_taken(self, swift):
+        fill(swift, 4)
+        planned = self.dry_run(swift, 2)
+        moving = len(NAMES) / USUAL_ROWS_PER_SECOND
+        assert planned.rows == len(NAMES)
+        assert planned.steps() == [
+            (0, 'create 2 shards'),
+            (0, 'write the layout record: announced'),
+            (65, 'write the layout record: moving'),
+            (130, f'move about {len(NAMES)} rows'),
+            (
+                pytest.approx(130 + moving + 86400),
+                'write the layout record: done',
+            ),
+            (
+                pytest.approx(195 + moving + 86400),
+                'delete 4 shards of the former layout',
+            ),
+        ]
+
+    def test_of_a_change_under_way_notes_what_is_left(self, swift):
+        fill(swift, 4)
+        change(swift).begin(2)
+        resharder = change(swift)
+        resharder._step()
+        texts = [text for _, text in self.dry_run(swift, 2).steps()]
+        assert texts == [
+            f'move about {len(NAMES)} rows',
+            'write the layout record: done',
+            'delete 4 shards of the former layout',
+        ]
+
+    def test_is_refused_as_the_change_is(self, swift):
+        fill(swift, 4)
+        with pytest.raises(ChangeRefusedError, match='4 shards already'):
+            self.dry_run(swift, 4)
 
 
 class TestRefused:
@@ -1067,7 +1146,9 @@ class TestRefused:
         swift.put_account(account)
         swift.put_container(f'/{account}/{container}')
         path = Path('v1', account, container)
-        refused = Resharding(backend(swift), environ(), path, OPTIONS)
+        refused = Resharding(
+            Executor(backend(swift), environ(), path), OPTIONS
+        )
         with pytest.raises(ChangeRefusedError, match='it is a shard, or'):
             refused.begin(4)
 

@@ -5,12 +5,13 @@ from shardmw.backend import row_targets
 from shardmw.backend.containers import LogicalContainer
 from shardmw.backend.row_targets import WHOLE_SECONDS, RowTargets
 from shardmw.core.layout import Layout
+from shardmw.core.paths import Path, Place
 from test.unit.clocks import Clock
 from test.unit.containers import NEW_ID, OLD_ID
 
-TARGET = LogicalContainer('v1', 'a', 'c', {}, Layout(NEW_ID, 1))
-SHARD = f'.shards_shardmw_a/c.{NEW_ID}.0'
-SPLIT = '.shards_x/first'
+TARGET = LogicalContainer(Path('v1', 'a', 'c'), {}, Layout(NEW_ID, 1))
+SHARD = Place('.shards_shardmw_a', f'c.{NEW_ID}.0')
+SPLIT = Place('.shards_x', 'first')
 
 
 class Backend:
@@ -22,10 +23,10 @@ class Backend:
 
     def __init__(self) -> None:
         self.found = SHARD
-        self.asked: list[tuple[str, str, str]] = []
+        self.asked: list[tuple[Place, str]] = []
 
-    def row_path(self, _env, account, container, name) -> str:
-        self.asked.append((account, container, name))
+    def database_of(self, _env, place, name) -> Place:
+        self.asked.append((place, name))
         return self.found
 
 
@@ -48,7 +49,7 @@ def targets(backend, clock) -> RowTargets:
 
 def test_a_row_goes_to_the_shard_of_its_name(targets, backend):
     assert targets.of({}, TARGET, 'o') == SHARD
-    assert backend.asked == [('.shards_shardmw_a', f'c.{NEW_ID}.0', 'o')]
+    assert backend.asked == [(SHARD, 'o')]
 
 
 def test_a_shard_is_looked_up_once_a_minute(targets, backend, clock):
@@ -62,7 +63,7 @@ def test_a_shard_is_looked_up_once_a_minute(targets, backend, clock):
 
 def test_shards_without_writes_are_forgotten(targets, backend, clock):
     for shard in range(9):
-        backend.found = f'.shards_shardmw_a/c.{NEW_ID}.{shard}'
+        backend.found = Place('.shards_shardmw_a', f'c.{NEW_ID}.{shard}')
         targets.database({}, backend.found, 'o')
         clock.now += WHOLE_SECONDS / 4
     assert len(targets._whole) == 5
@@ -74,7 +75,7 @@ def test_a_shard_that_swift_has_split_is_looked_up_for_each_name(
     backend.found = SPLIT
     for name in 'abc':
         assert targets.of({}, TARGET, name) == SPLIT
-    assert [name for _, _, name in backend.asked] == ['a', 'b', 'c']
+    assert [name for _, name in backend.asked] == ['a', 'b', 'c']
 
 
 def test_a_shard_that_swift_splits_is_seen_within_a_minute(
@@ -88,6 +89,6 @@ def test_a_shard_that_swift_splits_is_seen_within_a_minute(
 
 def test_shards_of_another_layout_are_looked_up_anew(targets, backend):
     targets.of({}, TARGET, 'a')
-    other = LogicalContainer('v1', 'a', 'c', {}, Layout(OLD_ID, 1))
+    other = LogicalContainer(Path('v1', 'a', 'c'), {}, Layout(OLD_ID, 1))
     targets.of({}, other, 'a')
     assert len(backend.asked) == 2

@@ -18,13 +18,14 @@ from shardmw.backend.sync_settings import direct_sync, root_headers
 from shardmw.core.layout import Layout, id_of_time
 from shardmw.core.paths import Path
 from shardmw.core.placement import backing_container
-from shardmw.reshard import change as resharding
-from shardmw.reshard.change import (
+from shardmw.reshard import executor
+from shardmw.reshard.executor import Executor
+from shardmw.reshard.resharding import (
     WAITING_FOR_SYNC,
     MoveOptions,
     Resharding,
 )
-from shardmw.reshard.moving import RowMover
+from shardmw.reshard.row_mover import RowMover
 from test.unit.containers import CONTAINER, NEW_ID, backing, create, layout_of
 from test.unit.fakeswift import (
     ACCOUNT,
@@ -187,7 +188,7 @@ class TestCreation:
 def place_of(swift: FakeSwift, layout: Layout) -> list[str]:
     """Direct the sync of a container; return the places that sync."""
     env = environ()
-    target = LogicalContainer('v1', ACCOUNT, 'c', {}, layout)
+    target = LogicalContainer(PATH, {}, layout)
     assert direct_sync(backend(swift), env, target, time.time())
     places = {'root': (ACCOUNT, 'c')}
     for shard in target.shards():
@@ -242,7 +243,7 @@ class TestDirectSync:
         create(swift, app, 2)
         set_settings(swift, app)
         layout = layout_of(swift)
-        target = LogicalContainer('v1', ACCOUNT, 'c', {}, layout)
+        target = LogicalContainer(PATH, {}, layout)
         ahead = time.time() + 100
         direct_sync(backend(swift), environ(), target, ahead)
         set_settings(swift, app, OTHER)
@@ -252,7 +253,9 @@ class TestDirectSync:
     def test_of_a_container_without_settings_switches_the_root_off(
         self, swift, app, sharded
     ):
-        target = LogicalContainer('v1', ACCOUNT, 'c', {}, layout_of(swift))
+        target = LogicalContainer(
+            Path('v1', ACCOUNT, 'c'), {}, layout_of(swift)
+        )
         assert not direct_sync(backend(swift), environ(), target, time.time())
         assert values(swift, ACCOUNT, 'c') == ['', '', '']
 
@@ -262,7 +265,7 @@ class TestDirectSyncOfReplicas:
     def target(self, replicated) -> LogicalContainer:
         create(replicated, filtered(replicated), 2)
         layout = layout_of(replicated)
-        return LogicalContainer('v1', ACCOUNT, 'c', {}, layout)
+        return LogicalContainer(PATH, {}, layout)
 
     def test_needs_every_replica_of_the_root(self, replicated, target):
         replicated.servers.away.add('d2')
@@ -290,22 +293,23 @@ class TestDirectSyncOfReplicas:
         assert direct_sync(backend(replicated), environ(), target, time.time())
 
 
+def resharding_of(swift: FakeSwift, *report) -> Resharding:
+    executor = Executor(backend(swift), environ(), PATH)
+    return Resharding(executor, ONCE, *report)
+
+
 class TestResharding:
     @pytest.fixture(autouse=True)
     def no_waits(self, monkeypatch) -> list[float]:
         waits = []
-        monkeypatch.setattr(resharding, 'sleep', waits.append)
+        monkeypatch.setattr(executor, 'sleep', waits.append)
         return waits
 
     def reshard(self, swift: FakeSwift, shards: int) -> list[str]:
         """Change the number of shards; return the phases."""
         phases = []
-        change = Resharding(
-            backend(swift),
-            environ(),
-            PATH,
-            ONCE,
-            lambda progress: phases.append(progress.phase),
+        change = resharding_of(
+            swift, lambda progress: phases.append(progress.phase)
         )
         change.begin(shards)
         change.run()
@@ -379,20 +383,22 @@ class TestResharding:
             return direct_sync(*args)
 
         with monkeypatch.context() as patched:
-            patched.setattr(resharding, 'direct_sync', killed)
+            patched.setattr(executor, 'direct_sync', killed)
             with pytest.raises(KeyboardInterrupt):
                 self.reshard(swift, 0)
         assert values(swift, ACCOUNT, 'c') == ['', KEY, TO]
-        Resharding(backend(swift), environ(), PATH, ONCE).complete()
+        resharding_of(swift).complete()
         assert values(swift, ACCOUNT, 'c') == [TO, KEY, '']
 
     def test_keeps_the_settings_if_a_second_mover_is_late(self, swift, app):
         create(swift, app, 2)
         set_settings(swift, app)
-        change = Resharding(backend(swift), environ(), PATH, ONCE)
+        change = resharding_of(swift)
         change.begin(0)
         change._step()
-        moving = LogicalContainer('v1', ACCOUNT, 'c', {}, layout_of(swift))
+        moving = LogicalContainer(
+            Path('v1', ACCOUNT, 'c'), {}, layout_of(swift)
+        )
         began = time.time()
         change.run()
         direct_sync(backend(swift), environ(), moving, began)
@@ -403,7 +409,9 @@ class TestResharding:
     ):
         create(swift, app, 2)
         set_settings(swift, app)
-        target = LogicalContainer('v1', ACCOUNT, 'c', {}, layout_of(swift))
+        target = LogicalContainer(
+            Path('v1', ACCOUNT, 'c'), {}, layout_of(swift)
+        )
         swift.lose(HIDDEN, backing(swift, 1), 0)
         with pytest.raises(BackendError, match='shard 1 answered 503'):
             direct_sync(backend(swift), environ(), target, time.time())
@@ -413,7 +421,7 @@ class TestResharding:
     ):
         create(swift, app, 2)
         set_settings(swift, app)
-        change = Resharding(backend(swift), environ(), PATH, ONCE)
+        change = resharding_of(swift)
         change.begin(0)
         change._step()
         swift.before('POST', CONTAINER, change.run)
@@ -511,7 +519,7 @@ def test_sweep_leaves_rows_in_wrong_shards_while_the_container_syncs(
     for name in names:
         swift.put_row(f'/{HIDDEN}/{backing(swift, 0)}/{name}')
     set_settings(swift, app)
-    sweep = Resharding(backend(swift), environ(), PATH, ONCE).sweep
+    sweep = resharding_of(swift).sweep
     assert sweep() == 0
     set_settings(swift, app, '', '')
     assert sweep() > 0

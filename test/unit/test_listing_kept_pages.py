@@ -20,6 +20,7 @@ from shardmw.backend.short_store import ShortStore
 from shardmw.core.layout import Layout
 from shardmw.core.listing_params import NO_SUCCESSOR, ListingParams
 from shardmw.core.listing_rows import rows_of, to_json
+from shardmw.core.paths import Path
 from shardmw.proxy import container as container_module
 from shardmw.proxy.listing import kept_pages as kept_pages_module
 from shardmw.proxy.listing.kept_pages import (
@@ -609,7 +610,7 @@ def test_no_page_is_kept_while_the_layout_changes(swift, filter_app):
     )
     assert changing.is_changing
     kept_pages = KeptPages(ShortStore(MEGABYTE))
-    target = LogicalContainer('v1', ACCOUNT, 'c', {}, changing)
+    target = LogicalContainer(Path('v1', ACCOUNT, 'c'), {}, changing)
     env = {'swift.cache': (memcached := Memcached())}
     params = ListingParams(LIMIT)
     rows = rows_of({'name': name} for name in NAMES[:LIMIT])
@@ -671,7 +672,7 @@ class Container:
         self.memcached = Memcached()
         self.env = {'swift.cache': self.memcached}
         layout = Layout('65a1b2c3d4e5f', shards)
-        self.target = LogicalContainer('v1', ACCOUNT, 'c', {}, layout)
+        self.target = LogicalContainer(Path('v1', ACCOUNT, 'c'), {}, layout)
         self.kept_pages = KeptPages(ShortStore(100 * MEGABYTE))
         self.most_read = 0
 

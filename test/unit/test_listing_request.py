@@ -12,10 +12,11 @@ from swift.common.utils import get_logger
 from shardmw.backend.containers import BackendError, LogicalContainer
 from shardmw.backend.requests import Backend
 from shardmw.backend.shard_reads import ShardReads
-from shardmw.core.batch import Place
+from shardmw.core.batch import Source
 from shardmw.core.layout import MOVING, Layout
 from shardmw.core.listing_params import ListingParams
 from shardmw.core.listing_rows import to_json
+from shardmw.core.paths import Path
 from shardmw.core.placement import shard_of
 from shardmw.proxy.listing import request
 from shardmw.proxy.listing.request import ROOT, ListingRequest
@@ -32,7 +33,7 @@ from test.unit.container_databases import (
 SHARDS = 2
 LAYOUT = Layout('65a1b2c3d4e5f', SHARDS)
 INFO = {'status': 200, 'sysmeta': {}, 'storage_policy': '0'}
-TARGET = LogicalContainer('v1', 'a', 'c', INFO, LAYOUT)
+TARGET = LogicalContainer(Path('v1', 'a', 'c'), INFO, LAYOUT)
 #: Layouts in which rows move from the root to shards, or back.
 CONVERTING = replace(
     TARGET, layout=replace(LAYOUT, former=0, former_id='0', phase=MOVING)
@@ -144,7 +145,7 @@ def batches(request, monkeypatch):
     monkeypatch.setattr(
         ShardReads,
         'batches',
-        lambda _self, shards, _rows=0: [[Place(s, NODE) for s in shards]],
+        lambda _self, shards, _rows=0: [[Source(s, NODE) for s in shards]],
     )
     monkeypatch.setattr(ShardReads, '_can_ask', lambda _self, _node: True)
     monkeypatch.setattr(ShardReads, '_ask_for', ask_for)

@@ -28,7 +28,7 @@ from shardmw.backend.containers import (
 )
 from shardmw.backend.requests import Backend
 from shardmw.core.layout import Layout
-from shardmw.core.paths import parse_path
+from shardmw.core.paths import Path, parse_path
 from shardmw.core.placement import (
     backing_container,
     hidden_account,
@@ -37,8 +37,8 @@ from shardmw.core.placement import (
 )
 from shardmw.proxy.ratelimit import limiter
 from shardmw.proxy.ratelimit.accounting import Accounting
-from shardmw.proxy.ratelimit.container_rate import RATE_SYSMETA
 from shardmw.proxy.ratelimit.limiter import RateLimiter, listing_key, write_key
+from shardmw.proxy.ratelimit.rate_header import RATE_SYSMETA
 
 ACCOUNT = 'AUTH_test'
 LAYOUT = Layout('65a1b2c3d4e5f', 4)
@@ -518,7 +518,7 @@ class TestHead:
 
 class TestMoreOfListing:
     def target(self, proxy: Proxy, container: str) -> LogicalContainer:
-        return LogicalContainer('v1', ACCOUNT, container, {}, LAYOUT)
+        return LogicalContainer(Path('v1', ACCOUNT, container), {}, LAYOUT)
 
     @pytest.mark.parametrize('container', ['c', versions_container('c')])
     def test_further_reads_delay_the_next_listing(self, proxy, container):

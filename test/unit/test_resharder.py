@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The daemon that changes layouts: its configuration and its log."""
 
-import math
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,12 +15,17 @@ from shardmw.backend.containers import RECORD_HEADER, BackendError
 from shardmw.core.layout import Layout, LayoutError
 from shardmw.core.paths import Path as SwiftPath
 from shardmw.core.placement import REGISTER, backing_container
-from shardmw.reshard import daemon as resharder
-from shardmw.reshard.change import MoveOptions, Progress
+from shardmw.reshard import job, leftovers
 from shardmw.reshard.cluster import SwiftCluster
-from shardmw.reshard.daemon import LOOK_AT_ALL_SECONDS, SECTION, Resharder
+from shardmw.reshard.daemon import SECTION, Resharder
+from shardmw.reshard.executor import Executor
+from shardmw.reshard.job import Job, Means
 from shardmw.reshard.late_rows import NOTHING, Settled
+from shardmw.reshard.leftovers import LOOK_AT_ALL_SECONDS, Leftovers
 from shardmw.reshard.register import Register
+from shardmw.reshard.resharding import MoveOptions, Slots
+from shardmw.reshard.scope import Scope
+from shardmw.swift.concurrency import sleep
 from test.unit.clocks import Clock
 from test.unit.containers import NEW_ID, OLD_ID
 from test.unit.fakeswift import ACCOUNT, HIDDEN, FakeSwift, Logger
@@ -96,28 +100,10 @@ def test_a_listing_that_breaks_off_is_logged_and_ends(error, line):
         yield 'first'
         raise error
 
-    daemon = object.__new__(Resharder)
-    daemon.logger = Logger()
-    assert list(daemon._read('AUTH_a', rows())) == ['first']
-    assert daemon.logger.lines == [line]
-
-
-def test_a_change_that_waits_for_its_turn_says_so(monkeypatch):
-    daemon = object.__new__(Resharder)
-    daemon.logger = Logger()
-    daemon.logger.info = daemon.logger.warning
-    daemon.concurrency, daemon.turn_text = 1, 'others move rows'
-    daemon._moving = {('AUTH_a', 'other')}
-    daemon._progress, daemon._states = {}, {}
-    monkeypatch.setattr(
-        resharder, 'sleep', lambda _seconds: daemon._moving.clear()
-    )
-    noted = []
-    progress = Progress('moving', 7)
-    daemon._take_turn(('AUTH_a', 'c'), progress, noted.append)
-    waiting = Progress('moving', 7, problem='others move rows')
-    assert noted == [waiting, progress]
-    assert daemon._moving == {('AUTH_a', 'c')}
+    logger = Logger()
+    scope = Scope(None, logger)
+    assert list(scope.until_error('AUTH_a', rows())) == ['first']
+    assert logger.lines == [line]
 
 
 @pytest.mark.parametrize(
@@ -181,32 +167,44 @@ def shard(layout: Layout, container: str = 'c') -> str:
     return f'/{HIDDEN}/{backing_container(container, layout.id, 0)}'
 
 
-class Daemon(Resharder):
-    """A daemon for a Swift in this process, without a configuration file."""
+class Daemon:
+    """The parts of a daemon for a Swift in this process."""
 
     def __init__(self, swift: FakeSwift) -> None:
         self.logger = Logger()
         self.logger.info = self.logger.warning
-        self.metrics = self.logger.metrics
         self.cluster = SwiftCluster(swift)
-        register = Register(self.cluster.backend, self.cluster.env)
-        self.changes = SimpleNamespace(register=register)
-        self.options = MoveOptions(0, 0)
-        self.accounts = []
-        self.processes = self.process = 0
-        self.late_rows_interval = 300
-        self.write_seconds = self.reclaim_age = 0
-        self._settled = self._looked_at_all = -math.inf
-        self._clean, self._unsettled, self._unneeded = {}, {}, {}
-        self._sound, self._settling = {}, None
-        self._progress, self._states, self._completed = {}, {}, {}
-        self._looking, self._moving = set(), set()
+        self.cluster.backend.metrics = self.logger.metrics
+        self.register = Register(self.cluster.backend, self.cluster.env)
+        self.scope = Scope(self.register, self.logger)
+        self.leftovers = Leftovers(
+            self.cluster, self.scope, 300, 0, self.logger
+        )
+        self.means = Means(
+            self.cluster,
+            self.register,
+            MoveOptions(0, 0),
+            0,
+            self.logger,
+            Slots(),
+        )
+        self.job = Job(SwiftPath('v1', ACCOUNT, 'c'), self.means)
+
+    def settle_all(self) -> None:
+        self.leftovers.settle_all()
+
+    def work(self) -> None:
+        """Work on the container until the job is done."""
+        self.job.start()
+        while self.job.is_running:
+            sleep(0)
 
 
 @pytest.fixture
 def clock(monkeypatch) -> Clock:
     clock = Clock(1_800_000_000)
-    monkeypatch.setattr(resharder, 'time', clock)
+    for module in (leftovers, job):
+        monkeypatch.setattr(module, 'time', clock)
     return clock
 
 
@@ -241,13 +239,13 @@ def settled(monkeypatch) -> list[str]:
         settled.append(path.container)
         return NOTHING
 
-    monkeypatch.setattr(resharder, 'settle', settle)
+    monkeypatch.setattr(leftovers, 'settle', settle)
     return settled
 
 
 class TestSettling:
     def test_moves_late_rows_of_registered_accounts(self, swift, daemon):
-        daemon._settle_all()
+        daemon.settle_all()
         assert late(swift) == {}
         assert daemon.logger.lines == [
             'AUTH_test/c: settled: 1 late rows and 0 strays moved, '
@@ -257,39 +255,39 @@ class TestSettling:
     def test_looks_at_accounts_of_the_option_too(self, swift, daemon):
         swift.direct('DELETE', f'/{REGISTER}/{ACCOUNT}')
         report(swift)
-        daemon._settle_all()
+        daemon.settle_all()
         assert 'late' in late(swift)
-        daemon.accounts = [ACCOUNT]
-        daemon._settle_all()
+        daemon.scope.named = [ACCOUNT]
+        daemon.settle_all()
         assert late(swift) == {}
 
     def test_is_due_once_an_interval(self, daemon, clock):
-        assert daemon._is_due()
-        daemon._settle_all()
+        assert daemon.leftovers.is_due
+        daemon.settle_all()
         clock.now += 299
-        assert not daemon._is_due()
+        assert not daemon.leftovers.is_due
         clock.now += 1
-        assert daemon._is_due()
+        assert daemon.leftovers.is_due
 
     def test_is_shared_by_the_processes(self, daemon, settled):
-        daemon.processes = 2
-        for daemon.process in range(2):
-            daemon._settle_all()
+        daemon.scope.processes = 2
+        for daemon.scope.process in range(2):
+            daemon.settle_all()
         assert settled == ['c']
 
     def test_looks_again_at_an_account_that_had_leftovers(
         self, daemon, settled
     ):
         for _ in range(2):
-            daemon._settle_all()
+            daemon.settle_all()
         assert settled == ['c', 'c']
 
     def test_goes_on_after_an_account_that_cannot_be_listed(
         self, swift, daemon
     ):
-        daemon.accounts = ['AUTH_away']
+        daemon.scope.named = ['AUTH_away']
         swift.register('GET', '/v1/.shards_shardmw_AUTH_away', 503)
-        daemon._settle_all()
+        daemon.settle_all()
         assert late(swift) == {}
         assert daemon.logger.lines[0].startswith(
             'AUTH_away: cannot be listed: '
@@ -306,20 +304,20 @@ class TestFigures:
         swift.direct('DELETE', shard(EARLIER))
         report(swift)
         looks = []
-        look = resharder.containers_with_leftovers
+        look = leftovers.containers_with_leftovers
 
         def looking(backend, env, account, sound):
             looks.append(account)
             return look(backend, env, account, sound)
 
-        monkeypatch.setattr(resharder, 'containers_with_leftovers', looking)
-        daemon._settle_all()
+        monkeypatch.setattr(leftovers, 'containers_with_leftovers', looking)
+        daemon.settle_all()
         assert looks == [ACCOUNT]
         looks.clear()
         return looks
 
     def test_that_are_the_same_cost_no_listing(self, daemon, looks):
-        daemon._settle_all()
+        daemon.settle_all()
         assert looks == []
 
     @pytest.mark.parametrize(
@@ -330,7 +328,7 @@ class TestFigures:
     ):
         swift.put_row(f'{place}/o')
         report(swift)
-        daemon._settle_all()
+        daemon.settle_all()
         assert looks == [ACCOUNT]
 
     def test_that_change_by_a_container_are_looked_at(
@@ -338,12 +336,12 @@ class TestFigures:
     ):
         swift.put_container(shard(EARLIER))
         report(swift)
-        daemon._settle_all()
+        daemon.settle_all()
         assert looks == [ACCOUNT]
 
     def test_are_looked_at_once_a_day_all_the_same(self, daemon, looks, clock):
         clock.now += LOOK_AT_ALL_SECONDS
-        daemon._settle_all()
+        daemon.settle_all()
         assert looks == [ACCOUNT]
 
 
@@ -356,21 +354,21 @@ class TestUnsettled:
                     raise error
                 return NOTHING
 
-            monkeypatch.setattr(resharder, 'settle', settle)
+            monkeypatch.setattr(leftovers, 'settle', settle)
 
         return fail
 
     def test_is_logged_with_the_reason(self, daemon, fail):
-        fail(BackendError(None, 503, '1 of 3 replicas took rows'))
-        daemon._settle_all()
+        fail(BackendError(None, 503, '1 of 3 replicas stored the rows'))
+        daemon.settle_all()
         assert daemon.logger.lines == [
-            'AUTH_test/c: late rows wait: 1 of 3 replicas took rows'
+            'AUTH_test/c: late rows wait: 1 of 3 replicas stored the rows'
         ]
 
     def test_is_logged_again_if_the_reason_changes(self, daemon, fail):
         for reason in ('one', 'one', 'other', 'one'):
             fail(BackendError(None, 503, reason))
-            daemon._settle_all()
+            daemon.settle_all()
         assert [line.split()[-1] for line in daemon.logger.lines] == [
             'one',
             'other',
@@ -379,41 +377,64 @@ class TestUnsettled:
 
     def test_is_a_record_that_cannot_be_read(self, daemon, fail):
         fail(LayoutError('damaged'))
-        daemon._settle_all()
+        daemon.settle_all()
         assert daemon.logger.lines == [
             'AUTH_test/c: late rows wait: layout record: damaged'
         ]
 
     def test_is_counted_until_it_is_settled(self, daemon, fail):
         sent = []
-        daemon.metrics = SimpleNamespace(
+        daemon.cluster.backend.metrics = SimpleNamespace(
             note=lambda metric, value, process: sent.append((value, process))
         )
         for error in (BackendError(None, 503, 'x'), None):
             fail(error)
-            daemon._settle_all()
+            daemon.settle_all()
         assert sent == [(1, '0'), (0, '0')]
 
     def test_is_not_counted_once_another_process_has_settled_it(
         self, swift, daemon, fail
     ):
         fail(BackendError(None, 503, 'x'))
-        daemon._settle_all()
+        daemon.settle_all()
         swift.direct('DELETE', f'{shard(EARLIER)}/late')
         swift.direct('DELETE', shard(EARLIER))
         report(swift)
-        daemon._settle_all()
-        assert daemon._unsettled == {}
+        daemon.settle_all()
+        assert daemon.leftovers._problems == {}
+
+
+def test_a_change_that_waits_for_its_turn_says_so(swift, daemon):
+    _announce(swift)
+    seen = []
+    daemon.means.moves.most = 1
+    assert daemon.means.moves.take()  # another change moves rows
+
+    class Waiting(Executor):
+        def wait(self, seconds: float) -> None:
+            if change.progress.problem:
+                seen.append((change.progress.phase, change.progress.problem))
+                daemon.means.moves.give_back()
+
+    change = job.Resharding(
+        Waiting(daemon.cluster.backend, daemon.cluster.env, daemon.job.path),
+        MoveOptions(0, 0),
+        slots=daemon.means.moves,
+    )
+    change.run()
+    problem = 'rows of 1 other containers are moving (concurrency)'
+    assert seen == [('waiting to move', problem)]
+    assert change.progress.phase == 'done'
 
 
 class TestChange:
     def test_of_a_root_without_database_stays_registered(self, swift, daemon):
         path = SwiftPath('v1', ACCOUNT, 'c')
-        daemon.changes.register.note(path)
+        daemon.register.note(path)
         swift.lose(ACCOUNT, 'c', 0)
         for _ in range(3):
-            daemon._work_on(path)
-        assert list(daemon.changes.register.changes(ACCOUNT)) == [path]
+            daemon.work()
+        assert list(daemon.register.changes(ACCOUNT)) == [path]
         assert {*daemon.logger.lines} == {
             'AUTH_test/c: 0 of 1 replicas of the root have a database, '
             '1 have answered'
@@ -421,19 +442,19 @@ class TestChange:
 
     def test_of_a_deleted_root_is_dropped(self, swift, daemon, clock):
         path = SwiftPath('v1', ACCOUNT, 'c')
-        daemon.changes.register.note(path)
+        daemon.register.note(path)
         swift.direct('DELETE', f'/{ACCOUNT}/c')
         for _ in range(2):
-            clock.now += 1
-            daemon._work_on(path)
-        assert list(daemon.changes.register.changes(ACCOUNT)) == []
+            clock.now += daemon.means.write_seconds + 1
+            daemon.work()
+        assert list(daemon.register.changes(ACCOUNT)) == []
 
     def test_that_the_register_does_not_list_is_found_again(
         self, swift, daemon
     ):
-        register = daemon.changes.register
+        register = daemon.register
         _announce(swift)
-        daemon._settle_all()
+        daemon.settle_all()
         path = SwiftPath('v1', ACCOUNT, 'c')
         assert list(register.changes(ACCOUNT)) == [path]
 
@@ -441,18 +462,18 @@ class TestChange:
         self, swift, daemon, clock, monkeypatch
     ):
         path = SwiftPath('v1', ACCOUNT, 'c')
-        daemon.changes.register.note(path)
+        daemon.register.note(path)
         completed = []
         monkeypatch.setattr(
-            resharder.Resharding,
+            job.Resharding,
             'complete',
             lambda self: completed.append(self),
         )
         for _ in range(2):
-            clock.now += 1
-            daemon._work_on(path)
+            clock.now += daemon.means.write_seconds + 1
+            daemon.work()
         assert len(completed) == 1
-        assert list(daemon.changes.register.changes(ACCOUNT)) == []
+        assert list(daemon.register.changes(ACCOUNT)) == []
 
 
 def _announce(swift: FakeSwift) -> None:

@@ -9,6 +9,7 @@ from shardmw.backend.answers import Answer, ContainerStats
 from shardmw.backend.containers import LogicalContainer
 from shardmw.backend.write_marks import WriteMarks
 from shardmw.core.layout import Layout
+from shardmw.core.paths import Path
 from shardmw.proxy.head_cache import HeadCache
 from test.unit.clocks import Clock
 
@@ -82,7 +83,7 @@ def head_cache(seconds: int) -> HeadCache:
 
 
 def container(layout_id: str = ID) -> LogicalContainer:
-    return LogicalContainer('v1', 'a', 'c', {}, Layout(layout_id, 3))
+    return LogicalContainer(Path('v1', 'a', 'c'), {}, Layout(layout_id, 3))
 
 
 def keep(sums: HeadCache, env: dict, clock: Clock) -> None:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import click
 
 from shardmw.core.listing_page import first_share
-from shardmw.reshard.advice import (
+from shardmw.reshard.shard_advice import (
     ROWS_PER_SHARD,
     power_of_two,
     shards_for_rows,

@@ -35,14 +35,14 @@ from shardmw.backend.containers import BackendError, LogicalContainer
 from shardmw.backend.requests import HOST, Backend, newest_header
 from shardmw.backend.rows import STAY_SECONDS
 from shardmw.backend.shard_reads import MOST_ROWS, ShardReads
-from shardmw.core.batch import Place
+from shardmw.core.batch import Source
 from shardmw.core.layout import SHARD_COUNT_LIMIT
 from shardmw.core.listing_page import Ask, Page
 from shardmw.core.listing_params import ListingParams
 from shardmw.core.listing_rows import Rows, parse_rows
 from shardmw.core.placement import NameRange, backing_container
 from shardmw.core.unordered_page import Strays, UnorderedPage
-from shardmw.proxy.listing.brief import brief_query, rows_of_listing
+from shardmw.proxy.listing.long_queries import brief_query, rows_of_listing
 from shardmw.swift.concurrency import spawn
 
 #: The root among the sources of a listing. Shards have their indices.
@@ -356,12 +356,12 @@ class ListingRequest:
                 for ask in asks
             }
             if is_risky:
-                batches = [[Place(shard)] for shard in by_shard]
+                batches = [[Source(shard)] for shard in by_shard]
             else:
                 batches = _batches(asked, params, reads)
             calls = []
             for batch in batches:
-                asks = [by_shard[place.shard] for place in batch]
+                asks = [by_shard[source.shard] for source in batch]
                 calls.append((batch[0].shard, batch, asks, params, reads))
             answers = self.backend.fan_out(
                 self._read,
@@ -374,7 +374,7 @@ class ListingRequest:
     def _read(
         self,
         _shard: int,
-        batch: list[Place],
+        batch: list[Source],
         asks: list[tuple[Page | UnorderedPage, Ask]],
         params: ListingParams,
         reads: ShardReads,
@@ -396,7 +396,7 @@ class ListingRequest:
         queries = [self._query(ask, params) for _, ask in asks]
         if batch[0].node is None and not self._fits(queries[0]):
             return _without_room(batch[0].shard)
-        self._requests.update(place.shard for place in batch)
+        self._requests.update(source.shard for source in batch)
         answers = reads.read_batch(batch, 'GET', queries, ends_at_failure=True)
         for (page, ask), answer in zip(asks, answers, strict=True):
             if not answer.is_success:
@@ -465,7 +465,7 @@ class ListingRequest:
 
 def _batches(
     asked: list[list[Ask]], params: ListingParams, reads: ShardReads
-) -> list[list[Place]]:
+) -> list[list[Source]]:
     """Group the shards to read together.
 
     With a delimiter, shards have the same pseudo-directories, so each finds

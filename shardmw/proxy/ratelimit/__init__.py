@@ -5,6 +5,6 @@
 requests wait or refuses them. ``slots`` reserves slots of counters in
 memcached, by the time of ``clock``. ``worker_state`` is pure, like
 :mod:`shardmw.core.gcra`.
-``container_rate`` is the rate that an operator gives to one container,
+``rate_header`` is the rate that an operator gives to one container,
 ``account_rate`` the account's rate of Swift's own ratelimit filter.
 """

@@ -2,8 +2,8 @@
 """Count writes and listings, each once, against the right rate.
 
 A client's write counts once, in the container or shard that lists its object.
-Swift's own ratelimit filter stands left of the filters that send further
-writes on behalf of a client. This filter stands right of them and does not
+Swift's own ratelimit filter is left of the filters that send further
+writes on behalf of a client. This filter is right of them and does not
 count their writes again:
 
 ====================================  ====================================
@@ -51,9 +51,9 @@ from shardmw.backend.containers import LogicalContainer, described_by
 from shardmw.backend.requests import Backend
 from shardmw.core.paths import Path
 from shardmw.core.placement import is_reserved, versions_owner
-from shardmw.proxy.ratelimit.container_rate import rate_of
 from shardmw.proxy.ratelimit.limiter import RateLimiter, listing_key, write_key
-from shardmw.proxy.sums import SummedStats
+from shardmw.proxy.ratelimit.rate_header import rate_of
+from shardmw.proxy.shard_sums import SummedStats
 from shardmw.swift.infocache import RequestState
 
 LIMITED_METHODS = ('PUT', 'POST', 'DELETE')
@@ -210,10 +210,9 @@ class Accounting:
             return _Write(
                 path.account, path.container, path.name, info, target
             )
-        info = self.backend.container_info_of(
-            req.environ, path.version, path.account, owner
-        )
-        target = described_by(path.of_container(owner), info)
+        owner_path = path.of_container(owner)
+        info = self.backend.container_info_of(req.environ, owner_path)
+        target = described_by(owner_path, info)
         name = _versioned_object(path.name)
         return _Write(path.account, owner, name, info, target)
 
@@ -235,7 +234,7 @@ class Accounting:
             key = write_key(write.account, write.container)
             size = _object_count(write.info)
         else:
-            key = write_key(*target.place_of(write.name).split('/', 1))
+            key = write_key(*target.place_of(write.name))
             size = self._size_of_shard(req, target)
         return self.limiter.write(
             req,

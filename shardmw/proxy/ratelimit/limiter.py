@@ -22,7 +22,7 @@ from shardmw.backend.metrics import (
     WRITE_KIND,
 )
 from shardmw.backend.requests import Backend
-from shardmw.core.bounded import LRU, is_short
+from shardmw.core.bounded import BoundedDict, is_short
 from shardmw.core.gcra import MICROSECONDS, Limit
 from shardmw.core.paths import Path
 from shardmw.proxy.ratelimit.slots import SlotAllocator
@@ -61,7 +61,7 @@ class RateLimiter:
         self._slots = SlotAllocator(logger, backend.metrics)
         self._growth = GrowthEstimate(limits.workers, limits.size_seconds)
         # The flags of accounts, each with the time when it expires.
-        self._flags = LRU(FLAG_COUNT)
+        self._flags = BoundedDict(FLAG_COUNT)
 
     def blacklisted(self, req: Request, path: Path) -> Response | None:
         """Return the 497 for a request to a blacklisted account, or None."""
@@ -267,7 +267,7 @@ class GrowthEstimate:
         self.workers = workers
         self.seconds = seconds
         self.clock = clock
-        self._recent = LRU(GROWTH_COUNT, 2 * seconds, clock)
+        self._recent = BoundedDict(GROWTH_COUNT, 2 * seconds, clock)
 
     def size(self, key: str, known: int, least: int | None) -> int:
         """Return the size that selects the rate.

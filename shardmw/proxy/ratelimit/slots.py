@@ -21,7 +21,7 @@ from shardmw.backend.metrics import (
     SILENT,
     Metrics,
 )
-from shardmw.core.bounded import LRU
+from shardmw.core.bounded import BoundedDict
 from shardmw.core.gcra import (
     Counter,
     Limit,
@@ -88,7 +88,7 @@ class SlotAllocator:
         self.metrics = metrics
         self.clock = clock or SharedClock()
         self._memcached = _MemcachedStatus(logger, metrics)
-        self._states = LRU(STATE_COUNT, STATE_SECONDS)
+        self._states = BoundedDict(STATE_COUNT, STATE_SECONDS)
 
     def reserve(self, shared: SharedCache, key: str, limit: Limit) -> int:
         """Reserve a slot for one write.

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from shardmw.reshard.change import RETRY_SECONDS
+from shardmw.reshard.resharding import RETRY_SECONDS
 from test.functional.conftest import make_plain
 from test.functional.operating import (
     SETTINGS,

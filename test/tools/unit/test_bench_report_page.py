@@ -160,7 +160,7 @@ class TestVerdict:
         [(1.01, 2, 0.97, 'higher'), (0.5, 0.99, 0.97, 'lower')]
         + [
             (0.9, 1.1, 0.97, 'no difference shown'),
-            (1, 1, 0, 'measured once'),
+            (1, 1, 0, 'too few rounds to judge'),
         ],
     )
     def test_an_interval_shows_if_there_is_a_difference(

@@ -230,9 +230,18 @@ def _set_limits(axes: Axes, plot: Plot, series: Sequence[Series]) -> None:
     values = [y for each in series for y in each.y if y is not None]
     low, high = min(values, default=0), max(values, default=0)
     is_near = plot.y.from_zero or low <= high / 4
+    _, set_limit = _turned(plot, axes.set_xlim, axes.set_ylim)
     if is_near and low >= 0 and not plot.y.log:
-        _, set_limit = _turned(plot, axes.set_xlim, axes.set_ylim)
         set_limit(0)
+    elif (middle := plot.y.middle) and values:
+        ends = [*values, *(end for each in series for end in _ends(each))]
+        far = max(2, max(ends) / middle, middle / min(ends)) * (1 + room)
+        set_limit(middle / far, middle * far)
+
+
+def _ends(series: Series) -> list[float]:
+    """Return the ends of a series' intervals."""
+    return [*(series.low or ()), *(series.high or ())]
 
 
 def _set_ticks(drawn: DrawnAxis, axis: Axis, most: float) -> None:

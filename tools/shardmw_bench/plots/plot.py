@@ -42,6 +42,8 @@ class Axis:
     :param sizes: True for labels such as 4K
     :param from_zero: False to show small differences. An axis of bars always
                       begins at 0.
+    :param middle: a value in the middle of a logarithmic axis, which then also
+                   shows a half and twice of it; 0 for none
     """
 
     label: str
@@ -50,6 +52,7 @@ class Axis:
     ticks: Sequence[float] = ()
     sizes: bool = False
     from_zero: bool = True
+    middle: float = 0
 
 
 @dataclass(frozen=True)

@@ -76,7 +76,7 @@ def verdict(sections: Sequence[Section]) -> Verdict | None:
 def judged(ratio: Interval) -> str:
     """Return what the interval of a ratio shows."""
     if not ratio.confidence:
-        return 'measured once'
+        return 'too few rounds to judge'
     if ratio.low > 1:
         return 'higher'
     return 'lower' if ratio.high < 1 else 'no difference shown'
@@ -136,7 +136,7 @@ def _plot(found: Sequence[_Comparison], measures: Sequence[str]) -> Plot:
         'verdict-ratios',
         'Ratios to the plain container',
         Axis('', names=[f'{e.what}: {e.row.kind.label}' for e in found]),
-        Axis('ratio', log=True),
+        Axis('ratio', log=True, middle=1),
         series,
         'An interval that does not include 1 shows a difference. A higher '
         'rate, less CPU time and a lower latency are better.',

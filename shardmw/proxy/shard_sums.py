@@ -18,7 +18,7 @@ from swift.common.http import HTTP_SERVICE_UNAVAILABLE
 from shardmw.backend.answers import Answer, ContainerStats
 from shardmw.backend.containers import BackendError, LogicalContainer
 from shardmw.backend.requests import Backend
-from shardmw.core.bounded import LRU
+from shardmw.core.bounded import BoundedDict
 from shardmw.swift.concurrency import Event
 from shardmw.swift.infocache import RequestState
 from shardmw.swift.memcached import SharedCache
@@ -100,7 +100,7 @@ class SummedStats:
     def __init__(self, backend: Backend, seconds: int) -> None:
         self.backend = backend
         self.seconds = seconds
-        self._local = LRU(LOCAL_SUMS)
+        self._local = BoundedDict(LOCAL_SUMS)
         self._reads: dict[str, Event] = {}
 
     def of(self, env: dict, target: LogicalContainer) -> ContainerStats:

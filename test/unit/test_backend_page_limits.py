@@ -4,7 +4,7 @@
 import pytest
 from swift.common import constraints
 
-from shardmw.backend.pages import account_page, container_page
+from shardmw.backend.page_limits import account_page, container_page
 
 
 @pytest.mark.parametrize(('limit', 'page'), [(10_000, 1000), (20, 20)])

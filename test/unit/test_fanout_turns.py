@@ -3,7 +3,7 @@
 
 import pytest
 
-from shardmw.backend.turns import NoTurn, Turns
+from shardmw.backend.fanout_turns import NoTurn, Turns
 from shardmw.swift.concurrency import Timeout, sleep, spawn
 
 LONG_SECONDS = 60

@@ -14,12 +14,13 @@ from swift.container.server import ContainerController
 
 from shardmw.backend.answers import Answer
 from shardmw.backend.containers import BackendError
-from shardmw.backend.throttle import MOST_IN_REQUEST
+from shardmw.backend.move_throttle import MOST_IN_REQUEST
 from shardmw.container_server.filter import ContainerFilter
 from shardmw.core.batch import METHOD
+from shardmw.core.paths import Place
 from shardmw.core.phases import MOVING, PHASES
-from shardmw.reshard import passes
-from shardmw.reshard.passes import (
+from shardmw.reshard import row_pass
+from shardmw.reshard.row_pass import (
     CATCH_UP_SECONDS,
     MOST_DUE,
     PAGE_ROWS,
@@ -43,8 +44,8 @@ def clock(monkeypatch) -> Clock:
             clock.now = min(clock.now + 0.1, end)
             concurrency.sleep()
 
-    monkeypatch.setattr(passes, 'time', clock)
-    monkeypatch.setattr(passes, 'sleep', sleep)
+    monkeypatch.setattr(row_pass, 'time', clock)
+    monkeypatch.setattr(row_pass, 'sleep', sleep)
     return clock
 
 
@@ -114,6 +115,7 @@ def test_only_a_short_delay_is_made_up_for(clock):
 
 
 PAGE = 10
+SHARD = Place('a', 'c')
 
 
 class Places:
@@ -175,14 +177,14 @@ class Places:
         return [t.wait() for t in [concurrency.spawn(act, i) for i in items]]
 
 
-def row_pass(places: Places, monkeypatch) -> RowPass:
+def pass_over(places: Places, monkeypatch) -> RowPass:
     """Return a pass whose pages have PAGE rows from each place."""
     backend = SimpleNamespace(
         for_each=places.for_each, owner_env=dict, proxy_app=None
     )
-    monkeypatch.setattr(passes, 'LEAST_ROWS', PAGE)
-    monkeypatch.setattr(passes, 'rows_in_request', lambda *_: PAGE)
-    monkeypatch.setattr(passes, 'reading', lambda *_: nullcontext())
+    monkeypatch.setattr(row_pass, 'LEAST_ROWS', PAGE)
+    monkeypatch.setattr(row_pass, 'rows_in_request', lambda *_: PAGE)
+    monkeypatch.setattr(row_pass, 'reading', lambda *_: nullcontext())
     pace = SimpleNamespace(
         page=PAGE,
         part=PAGE,
@@ -218,7 +220,7 @@ def shards(count: int) -> list[str]:
 def test_rows_of_several_places_move_together(monkeypatch, collected):
     places = Places(names(95), names(95, 2, 1000), names(3, 1, 9000), [])
     total = 95 + 95 + 3
-    made = row_pass(places, monkeypatch)
+    made = pass_over(places, monkeypatch)
     made.pace.collected = lambda _rate: collected
     found = made.run(shards(4))
     assert found == sum(places.reported) == total
@@ -229,7 +231,7 @@ def test_places_whose_pages_end_together_are_not_read_for_short_pages(
     monkeypatch,
 ):
     places = Places(*(names(400, 4, first) for first in range(4)))
-    row_pass(places, monkeypatch).run(shards(4))
+    pass_over(places, monkeypatch).run(shards(4))
     assert max(places.reads.values()) <= 2 * 400 // PAGE + 1
 
 
@@ -237,8 +239,8 @@ def test_rows_that_were_removed_are_reported_if_the_next_page_fails(
     monkeypatch,
 ):
     places = Places(names(50))
-    monkeypatch.setattr(passes, 'STAY_SECONDS', 0)
-    made = row_pass(places, monkeypatch)
+    monkeypatch.setattr(row_pass, 'STAY_SECONDS', 0)
+    made = pass_over(places, monkeypatch)
     page = places.page
 
     def failing(place, marker, limit):
@@ -255,7 +257,7 @@ def test_rows_that_were_removed_are_reported_if_the_next_page_fails(
 
 def test_rows_stay_in_both_places_for_a_while(monkeypatch, clock):
     places = Places(names(3))
-    monkeypatch.setattr(passes, 'STAY_SECONDS', 3)
+    monkeypatch.setattr(row_pass, 'STAY_SECONDS', 3)
     stayed, remove = [], places.remove
 
     def note(*args) -> bool:
@@ -265,7 +267,7 @@ def test_rows_stay_in_both_places_for_a_while(monkeypatch, clock):
 
     monkeypatch.setattr(places, 'remove', note)
     start = clock.now
-    row_pass(places, monkeypatch).run(shards(1))
+    pass_over(places, monkeypatch).run(shards(1))
     (seconds,) = stayed
     assert 3 <= seconds < 4
     assert places.rows['shard 0'] == []
@@ -275,7 +277,7 @@ def test_rows_that_stayed_are_removed_while_others_are_copied(
     monkeypatch, clock
 ):
     places = Places(names(10 * PAGE))
-    monkeypatch.setattr(passes, 'STAY_SECONDS', 3)
+    monkeypatch.setattr(row_pass, 'STAY_SECONDS', 3)
     left, page = [], places.page
 
     def slow(*args):
@@ -283,7 +285,7 @@ def test_rows_that_stayed_are_removed_while_others_are_copied(
         left.append(len(places.rows['shard 0']))
         return page(*args)
 
-    made = row_pass(places, monkeypatch)
+    made = pass_over(places, monkeypatch)
     monkeypatch.setattr(made, '_page', slow)
     made.run(shards(1))
     assert left[:4] == [10 * PAGE] * 4
@@ -298,13 +300,13 @@ def test_few_rows_are_copied_ahead_of_those_that_are_removed(
 
     def slow(*args) -> bool:
         for _ in range(100):
-            passes.sleep(STAY_SECONDS)
+            row_pass.sleep(STAY_SECONDS)
         shown = set(places.rows['root']) & set(places.rows['shard 0'])
         both.append(len(shown))
         return remove(*args)
 
     monkeypatch.setattr(places, 'remove', slow)
-    row_pass(places, monkeypatch).run(shards(1))
+    pass_over(places, monkeypatch).run(shards(1))
     # a step whose rows are being removed, those that are due, one that is
     # listed and one that was copied
     assert max(both) == (3 + MOST_DUE) * PAGE
@@ -323,9 +325,9 @@ def test_rows_move_out_of_as_many_places_as_the_pace_says(monkeypatch, count):
         return remove(*args)
 
     monkeypatch.setattr(places, 'remove', noting)
-    monkeypatch.setattr(passes, 'STAY_SECONDS', 0)
-    monkeypatch.setattr(passes, 'MOST_DUE', 0)
-    made = row_pass(places, monkeypatch)
+    monkeypatch.setattr(row_pass, 'STAY_SECONDS', 0)
+    monkeypatch.setattr(row_pass, 'MOST_DUE', 0)
+    made = pass_over(places, monkeypatch)
     made.pace.sources = count
     made.run(shards(6))
     assert max(most) == count
@@ -351,8 +353,8 @@ def test_nothing_is_written_after_a_failure(monkeypatch, clock, failing):
     for name in ('copy', 'remove'):
         note(name)
     with pytest.raises(BackendError):
-        row_pass(places, monkeypatch).run(shards(1))
-    passes.sleep(100 * STAY_SECONDS)
+        pass_over(places, monkeypatch).run(shards(1))
+    row_pass.sleep(100 * STAY_SECONDS)
     failed = [i for i, name in enumerate(written) if name == failing][2]
     after = written[failed + 1 :]
     # the rows that were being copied and shown
@@ -364,14 +366,14 @@ def test_nothing_is_written_after_a_failure(monkeypatch, clock, failing):
 def test_rows_that_tombstones_hide_are_shown(monkeypatch, shows):
     places = Places(names(3 * PAGE))
     places.shows = shows
-    row_pass(places, monkeypatch).run(shards(1))
+    pass_over(places, monkeypatch).run(shards(1))
     assert sorted(places.rows['root']) == names(3 * PAGE)
     assert not places.hidden
 
 
 def test_rows_move_to_where_the_caller_says(monkeypatch):
     places = Places(names(3), [])
-    made = row_pass(places, monkeypatch)
+    made = pass_over(places, monkeypatch)
     made.may_be_hidden = True
     made.place_of = lambda name: 'root' if name == '00001' else 'shard 1'
     made.run(shards(1))
@@ -384,7 +386,7 @@ def test_rows_are_looked_for_only_where_they_may_be_hidden(
     monkeypatch, may_be_hidden
 ):
     places = Places(names(3), [])
-    made = row_pass(places, monkeypatch)
+    made = pass_over(places, monkeypatch)
     made.may_be_hidden = may_be_hidden
     made.place_of = lambda _name: 'shard 1'
     made.run(shards(1))
@@ -394,7 +396,7 @@ def test_rows_are_looked_for_only_where_they_may_be_hidden(
 def test_a_row_is_looked_for_without_reading_its_whole_place(monkeypatch):
     places = Places(['99999'])
     places.rows['root'] = names(100 * PAGE)
-    made = row_pass(places, monkeypatch)
+    made = pass_over(places, monkeypatch)
     made.run(shards(1))
     assert places.reads['root'] == 1
 
@@ -419,8 +421,8 @@ def test_rows_are_shown_wherever_they_are_hidden(others, moved, data):
 
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr(places, 'copy', hide)
-        monkeypatch.setattr(passes, 'STAY_SECONDS', 0)
-        row_pass(places, monkeypatch).run(shards(1))
+        monkeypatch.setattr(row_pass, 'STAY_SECONDS', 0)
+        pass_over(places, monkeypatch).run(shards(1))
     assert set(places.rows['root']) == others | moved
     assert not places.hidden
 
@@ -429,27 +431,29 @@ def test_rows_are_shown_wherever_they_are_hidden(others, moved, data):
 def test_a_step_of_a_slow_move_has_the_rows_of_few_seconds(
     monkeypatch, clock, count
 ):
-    rate, least = 100, passes.LEAST_ROWS
+    rate, least = 100, row_pass.LEAST_ROWS
     places = Places(
         *(
             [f'{i:05}-{shard}' for i in range(10_000 // count)]
             for shard in range(count)
         )
     )
-    made = row_pass(places, monkeypatch)
-    monkeypatch.setattr(passes, 'LEAST_ROWS', least)
-    monkeypatch.setattr(passes, 'rows_in_request', lambda *_: MOST_IN_REQUEST)
+    made = pass_over(places, monkeypatch)
+    monkeypatch.setattr(row_pass, 'LEAST_ROWS', least)
+    monkeypatch.setattr(
+        row_pass, 'rows_in_request', lambda *_: MOST_IN_REQUEST
+    )
     made.pace = Pace(0)
     made.may_be_hidden = False
     sizes, next_step = [], made._next_step
 
     def noting(*args):
         step = next_step(*args)
-        sizes.append(step.found)
+        sizes.append(sum(map(len, step.moving.values())))
         return step
 
     def copy(rows, *_args) -> bool:
-        passes.sleep(len(rows) / rate)
+        row_pass.sleep(len(rows) / rate)
         return True
 
     monkeypatch.setattr(made, '_next_step', noting)
@@ -457,12 +461,12 @@ def test_a_step_of_a_slow_move_has_the_rows_of_few_seconds(
     monkeypatch.setattr(places, 'remove', lambda *_: True)
     made.run(shards(count))
     page = max(PAGE_ROWS, least * count)
-    assert max(sizes) <= page + rate * passes.COLLECT_SECONDS
+    assert max(sizes) <= page + rate * row_pass.COLLECT_SECONDS
 
 
 def test_pages_are_not_kept_when_their_rows_have_moved(monkeypatch):
     places = Places(names(PAGE - 1), names(PAGE - 1, 1, 100))
-    made = row_pass(places, monkeypatch)
+    made = pass_over(places, monkeypatch)
     made.run(shards(1))
     made.run(['shard 1'])
     assert not made._read
@@ -511,15 +515,15 @@ def answered(monkeypatch, tmp_path):
             )
         return answers
 
-    monkeypatch.setattr(passes, 'ask_primaries', ask_primaries)
-    made = row_pass(Places(), monkeypatch)
+    monkeypatch.setattr(row_pass, 'ask_primaries', ask_primaries)
+    made = pass_over(Places(), monkeypatch)
     monkeypatch.delattr(made, '_page')
     made.env = {}
     return SimpleNamespace(made=made, methods=methods, apps=apps)
 
 
 def page(answered, limit):
-    agreed, doubtful, end = answered.made._page('a/c', 'a', limit)
+    agreed, doubtful, end = answered.made._page(SHARD, 'a', limit)
     assert doubtful == []
     return [row['name'] for row in agreed], end
 
@@ -559,12 +563,12 @@ def change(app, method: str, container: str, at: float | None = None) -> None:
 
 
 @pytest.fixture
-def deleted(answered) -> str:
-    """Delete a place; return its name."""
+def deleted(answered) -> Place:
+    """Delete a place, and return it."""
     for app in answered.apps:
         change(app, 'PUT', 'deleted')
         change(app, 'DELETE', 'deleted')
-    return 'a/deleted'
+    return Place('a', 'deleted')
 
 
 def test_a_place_that_was_deleted_is_empty(answered, deleted):
@@ -577,7 +581,7 @@ def test_a_place_without_databases_is_not_empty(answered, present):
         change(app, 'PUT', 'lost')
     text = f'{present} of 2 replicas list a/lost'
     with pytest.raises(BackendError, match=text):
-        answered.made._page('a/lost', '', 9)
+        answered.made._page(Place('a', 'lost'), '', 9)
 
 
 def test_a_silent_replica_of_a_deleted_place_may_have_rows(answered, deleted):
@@ -604,11 +608,11 @@ class TestForwardedTombstones:
             merged.update((row['name'], row['created_at']) for row in rows)
             return True
 
-        def forward(place: str = 'a/c') -> dict[str, str]:
+        def forward(place: Place = SHARD) -> dict[str, str]:
             answered.made.forward_tombstones([place])
             return merged
 
-        monkeypatch.setattr(passes, 'merge_rows', merge)
+        monkeypatch.setattr(row_pass, 'merge_rows', merge)
         return forward
 
     @pytest.mark.parametrize('replica', [0, 1])
@@ -627,7 +631,7 @@ class TestForwardedTombstones:
     def test_are_all_if_the_pages_of_replicas_end_at_different_names(
         self, answered, forwarded, monkeypatch
     ):
-        monkeypatch.setattr(passes, 'container_page', lambda _limit: 1)
+        monkeypatch.setattr(row_pass, 'container_page', lambda _limit: 1)
         for app, names in zip(answered.apps, ('ac', 'd'), strict=True):
             for name in names:
                 change(app, 'DELETE', f'c/{name}', 5)
@@ -655,7 +659,8 @@ class TestForwardedTombstones:
     ):
         change(answered.apps[0], 'DELETE', 'c/a', 5)
         answered.apps.append(HTTPServiceUnavailable())
-        with pytest.raises(BackendError, match='a replica of a/c is away'):
+        text = 'a replica of a/c did not answer'
+        with pytest.raises(BackendError, match=text):
             forwarded()
 
     def test_are_not_known_while_a_replica_is_missing(
@@ -665,7 +670,7 @@ class TestForwardedTombstones:
         change(answered.apps[0], 'DELETE', 'lost/a', 5)
         text = '1 of 2 replicas list a/lost'
         with pytest.raises(BackendError, match=text):
-            forwarded('a/lost')
+            forwarded(Place('a', 'lost'))
 
     def test_are_not_known_if_a_filter_cannot_read_its_replica(
         self, answered, forwarded, monkeypatch

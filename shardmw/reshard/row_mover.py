@@ -22,7 +22,7 @@ from shardmw.backend.rows import (
     moved_row,
     tombstone,
 )
-from shardmw.core.paths import Path
+from shardmw.core.paths import Path, Place
 
 #: How many objects to ask for, or places to write to, at once.
 AT_A_TIME = 32
@@ -61,11 +61,11 @@ class RowMover:
     def copy(
         self,
         rows: list[dict],
-        place: str,
+        place: Place,
         policy_index: int,
         adds_offset: bool = False,
     ) -> bool:
-        """Copy listed rows to a place, ``account/container``.
+        """Copy listed rows to a place.
 
         :param adds_offset: True to add the layout's offset to the timestamps,
                             so that rows can return to a place that they have
@@ -87,8 +87,10 @@ class RowMover:
             Moving(COPY, self.check),
         )
 
-    def remove(self, rows: list[dict], place: str, policy_index: int) -> bool:
-        """Remove listed rows from a place, ``account/container``.
+    def remove(
+        self, rows: list[dict], place: Place, policy_index: int
+    ) -> bool:
+        """Remove listed rows from a place.
 
         :returns: True if every replica has removed them
         :raises BackendError: if fewer than a majority have removed them
@@ -172,8 +174,8 @@ def deleted_at(answer: Answer) -> Timestamp:
 
 
 def by_place(
-    rows: Iterable[dict], place_of: Callable[[str], str]
-) -> dict[str, list[dict]]:
+    rows: Iterable[dict], place_of: Callable[[str], Place]
+) -> dict[Place, list[dict]]:
     """Group rows by the place that a function returns for their names."""
     places = defaultdict(list)
     for row in rows:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardmw.core.layout import SHARD_COUNT_LIMIT
-from shardmw.reshard.advice import (
+from shardmw.reshard.shard_advice import (
     HEADROOM,
     Fullest,
     Listed,

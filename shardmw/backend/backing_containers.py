@@ -13,7 +13,7 @@ from shardmw.backend.requests import Backend
 from shardmw.backend.roots import RootState, contents_of
 from shardmw.core.evidence import Contents
 from shardmw.core.layout import id_of_time
-from shardmw.core.paths import Path
+from shardmw.core.paths import Path, Place
 from shardmw.core.placement import (
     BackingName,
     backing_base,
@@ -44,6 +44,10 @@ class Listed(NamedTuple):
         """
         hidden = hidden_account(logical.account)
         return Path(logical.version, hidden, self.container)
+
+    def place(self, logical: Path) -> Place:
+        """Return its account and its name; `logical` is as for the path."""
+        return self.path(logical).place
 
 
 def listed_backing(

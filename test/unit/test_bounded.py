@@ -2,7 +2,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmw.core.bounded import LONGEST_KEY, LRU, SizedLRU, cached_if_short
+from shardmw.core.bounded import (
+    LONGEST_KEY,
+    BoundedDict,
+    SizedStore,
+    cached_if_short,
+)
 
 COUNT, SECONDS = 4, 10
 
@@ -22,7 +27,7 @@ class Clock:
 @given(_steps)
 def test_entries_that_were_set_last_are_kept_and_the_others_dropped(steps):
     clock = Clock()
-    entries = LRU(COUNT, SECONDS, clock)
+    entries = BoundedDict(COUNT, SECONDS, clock)
     set_at = {}  # the last key is the one that was set last
     for number, (step, key, wait) in enumerate(steps):
         clock.now += wait
@@ -46,7 +51,7 @@ def test_entries_that_were_set_last_are_kept_and_the_others_dropped(steps):
 
 def test_entries_that_are_too_old_are_dropped_when_others_are_set():
     clock = Clock()
-    entries = LRU(COUNT, SECONDS, clock)
+    entries = BoundedDict(COUNT, SECONDS, clock)
     for number in range(4):
         entries[number] = number
         clock.now += SECONDS
@@ -58,7 +63,7 @@ _owners = st.sampled_from('abc')
 
 @given(st.lists(st.tuples(_owners, _keys, st.integers(1, 12))))
 def test_no_owner_has_more_than_its_bytes_nor_all_more_than_theirs(steps):
-    entries = SizedLRU(10, 15)
+    entries = SizedStore(10, 15)
     sizes = {}
     for owner, key, size in steps:
         dropped = entries.set(owner, f'{owner}{key}', size, size)
@@ -74,7 +79,7 @@ def test_no_owner_has_more_than_its_bytes_nor_all_more_than_theirs(steps):
 
 
 def test_the_oldest_entry_of_an_owner_that_has_too_much_is_dropped():
-    entries = SizedLRU(10, 100)
+    entries = SizedStore(10, 100)
     for key in 'xyx':
         entries.set('a', key, key, 5)
     entries.set('b', 'z', 'z', 5)
@@ -82,33 +87,33 @@ def test_the_oldest_entry_of_an_owner_that_has_too_much_is_dropped():
 
 
 def test_the_owner_that_set_nothing_for_longest_loses_its_entries_first():
-    entries = SizedLRU(10, 15)
+    entries = SizedStore(10, 15)
     for key in ('a1', 'b1', 'a2'):
         entries.set(key[0], key, key, 5)
     assert list(entries.set('c', 'c1', 'c1', 10)) == ['b1', 'a1']
 
 
 def test_an_entry_that_is_larger_than_its_owner_may_have_is_not_kept():
-    entries = SizedLRU(10, 15)
+    entries = SizedStore(10, 15)
     assert entries.set('a', 'x', 'x', 11) == {'x': 'x'}
     assert entries.get('a', 'x') is None
 
 
 def test_a_value_that_replaces_another_one_takes_no_more_bytes():
-    entries = SizedLRU(10, 10)
+    entries = SizedStore(10, 10)
     dropped = [entries.set('a', 'x', value, 5) for value in range(3)]
     assert dropped == [{}, {}, {}]
 
 
 def test_a_missing_key_has_the_default_value():
-    entries = LRU(1)
+    entries = BoundedDict(1)
     assert entries.get('a') is entries.pop('a') is None
     assert entries.get('a', 1) == entries.pop('a', 1) == 1
     assert 'a' not in entries
 
 
 def test_entries_can_be_cleared():
-    entries = LRU(1)
+    entries = BoundedDict(1)
     entries['a'] = entries['b'] = 1
     entries.clear()
     assert list(entries) == []

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Brief queries, which fit into a request line. Pure.
 
-A container server answers 414 to a request line above a limit. A request to a
-shard is longer than the client's: it has a longer path, and where the client
-sent a prefix, it may have a prefix and a marker. A brief query cuts off the
-parts of markers that are longer than any name. If the listing has no
-pseudo-directories, the query also leaves out the prefix, if the marker has it,
-and the end: its answer has at most as many rows as the query asks for, and
-rows that are not in the listing are dropped here.
+A container server answers 414 to a request line of more than 8,192 bytes. A
+request to a shard is longer than the client's: it has a longer path, and where
+the client sent a prefix, it may have a prefix and a marker. Quoted, a name of
+1,024 bytes may take 3,072. So without this module, a client's listing would
+fail from its second read of a shard on if its parameters take more than about
+5,000 bytes; a plain container answers it.
+
+A brief query cuts off the parts of markers that are longer than any name. If
+the listing has no pseudo-directories, the query also leaves out the prefix, if
+the marker has it, and the end: its answer has at most as many rows as the
+query asks for, and rows that are not in the listing are dropped here.
 """
 
 from itertools import takewhile

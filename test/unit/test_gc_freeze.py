@@ -6,7 +6,7 @@ import weakref
 
 import pytest
 
-from shardmw.backend.garbage import leave_out_lasting_objects
+from shardmw.backend.gc_freeze import leave_out_lasting_objects
 
 
 class Node:

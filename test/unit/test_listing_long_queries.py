@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from shardmw.core.listing_params import LAST_CHARACTER, ListingParams
 from shardmw.core.listing_rows import parse_rows
-from shardmw.proxy.listing import brief
-from shardmw.proxy.listing.brief import (
+from shardmw.proxy.listing import long_queries
+from shardmw.proxy.listing.long_queries import (
     NAME_LENGTH,
     brief_query,
     rows_of_listing,
@@ -61,7 +61,7 @@ def rows_of(database: Database, query: dict[str, str]) -> list[dict]:
 @given(stored | stored_of_any, listings)
 def test_a_brief_query_finds_what_a_whole_one_finds(database, stored, wanted):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(brief, 'NAME_LENGTH', LONGEST)
+        patch.setattr(long_queries, 'NAME_LENGTH', LONGEST)
         if database.names != list(stored):
             database.fill(stored)
         limit = {'limit': str(wanted.limit)}

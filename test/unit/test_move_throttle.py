@@ -8,8 +8,8 @@ from statistics import mean
 
 import pytest
 
-from shardmw.backend import throttle as module
-from shardmw.backend.throttle import (
+from shardmw.backend import move_throttle as module
+from shardmw.backend.move_throttle import (
     FAILED_SECONDS,
     FIRST_ROWS,
     LEAST_IN_REQUEST,

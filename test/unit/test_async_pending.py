@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from shardmw.reshard.backlog import (
+from shardmw.reshard.async_pending import (
     NAMED,
     STALE_SECONDS,
     backlog_text,

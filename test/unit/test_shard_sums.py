@@ -8,12 +8,13 @@ from swift.common.header_key_dict import HeaderKeyDict
 from shardmw.backend.answers import Answer, ContainerStats
 from shardmw.backend.containers import BackendError, LogicalContainer
 from shardmw.core.layout import Layout
-from shardmw.proxy.sums import CACHE_KEY, SummedStats, estimated_total
+from shardmw.core.paths import Path
+from shardmw.proxy.shard_sums import CACHE_KEY, SummedStats, estimated_total
 from shardmw.swift.concurrency import sleep, spawn
 
 LAYOUT = Layout('65a1b2c3d4e5f', 2)
 LATER = Layout('65a1b2c3d4e60', 2)
-TARGET = LogicalContainer('v1', 'AUTH_test', 'logs', {}, LAYOUT)
+TARGET = LogicalContainer(Path('v1', 'AUTH_test', 'logs'), {}, LAYOUT)
 KEY = CACHE_KEY.format(account='AUTH_test', container='logs')
 SHARD = HeaderKeyDict(
     {'X-Container-Object-Count': '2', 'X-Container-Bytes-Used': '20'}
@@ -164,7 +165,9 @@ def test_sums_do_not_stay_fresh_when_a_clock_is_set_back(
     stats = SummedStats(backend, 60)
     stats.of(environ(memcached), TARGET)
     an_hour_ago = time.time() - 3600
-    monkeypatch.setattr('shardmw.proxy.sums.time.time', lambda: an_hour_ago)
+    monkeypatch.setattr(
+        'shardmw.proxy.shard_sums.time.time', lambda: an_hour_ago
+    )
     stats.of(environ(memcached), TARGET)
     assert backend.reads == 2
 
@@ -184,7 +187,7 @@ def test_while_a_shard_cannot_be_read_older_sums_are_shown(
     stats = SummedStats(backend, 60)
     stats.of(environ(memcached), TARGET)
     later = time.time() + 61
-    monkeypatch.setattr('shardmw.proxy.sums.time.time', lambda: later)
+    monkeypatch.setattr('shardmw.proxy.shard_sums.time.time', lambda: later)
     backend.away = {1}
     monkeypatch.setitem(SHARD, 'X-Container-Object-Count', '50')
     assert stats.known(environ(memcached), TARGET) == ContainerStats(4, 40)
@@ -222,7 +225,7 @@ def test_an_estimate_lasts_for_seconds_in_one_worker(
         stats.of(environ(memcached), TARGET)
     assert (backend.reads, memcached.values) == (1, {})
     later = time.time() + 6
-    monkeypatch.setattr('shardmw.proxy.sums.time.time', lambda: later)
+    monkeypatch.setattr('shardmw.proxy.shard_sums.time.time', lambda: later)
     stats.of(environ(memcached), TARGET)
     assert backend.reads == 2
 

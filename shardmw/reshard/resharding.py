@@ -2,10 +2,11 @@
 """Changes of a container's layout while clients use it.
 
 A change has three steps, each a write of the layout record
-(:mod:`shardmw.core.layout` says what each phase means for requests). A step
+(:mod:`shardmw.core.phases` says what each phase means for requests). A step
 begins only when every proxy must know the one before: all replicas of the root
 have its record, and the time for which proxies cache container info has passed
-since.
+since. This module decides which step is next, and
+:mod:`shardmw.reshard.executor` carries it out.
 
 In the phase *moving*, rows are read from the old place in pages, copied to the
 new one, and removed from the old one a second after every replica of the new
@@ -19,50 +20,29 @@ only in a direction that has been in the record for long enough. What is under
 way is listed in the register (:mod:`shardmw.reshard.register`).
 """
 
+import math
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from swift.common.constraints import AUTO_CREATE_ACCOUNT_PREFIX
-from swift.common.http import is_success
-from swift.common.storage_policy import POLICIES
-from swift.common.utils import Timestamp
 
 from shardmw.backend.answers import require_success
-from shardmw.backend.backing import delete_if_empty, listed_backing
-from shardmw.backend.containers import (
-    RECORD_HEADER,
-    BackendError,
-    LogicalContainer,
-)
+from shardmw.backend.backing_containers import listed_backing
+from shardmw.backend.containers import BackendError, LogicalContainer
 from shardmw.backend.metrics import ADOPTED, LATE, RESHARDED_ROWS
-from shardmw.backend.nodes import ask_primaries
-from shardmw.backend.requests import Backend
-from shardmw.backend.roots import (
-    RootState,
-    lists_nothing,
-    read_root,
-    unproved,
-)
+from shardmw.backend.roots import RootState, lists_nothing, unproved
 from shardmw.backend.rows import STAY_SECONDS
-from shardmw.backend.sync_settings import (
-    agreed_settings,
-    direct_sync,
-    shard_headers,
-)
-from shardmw.core.layout import (
-    PLAIN,
-    Layout,
-    Sharding,
-    time_of_id,
-)
+from shardmw.backend.sync_settings import agreed_settings
+from shardmw.core.layout import PLAIN, Layout
 from shardmw.core.paths import Path
 from shardmw.core.phases import Side
 from shardmw.core.placement import can_be_sharded
 from shardmw.proxy.layouts import LEAST_SECONDS, UNCONFIRMED_SECONDS
-from shardmw.reshard.passes import Pace, RowPass
-from shardmw.reshard.register import Register
-from shardmw.swift.concurrency import sleep
+from shardmw.reshard.executor import Executor
+from shardmw.reshard.progress import Progress
+from shardmw.reshard.row_pass import Pace, RowPass
 
 #: The phase in which container-sync may still read the old place.
 WAITING_FOR_SYNC = 'waiting for container-sync'
@@ -77,8 +57,10 @@ POLL_SECONDS = 0.5
 #: are removed only after a check that is not older than their copies.
 CHECK_SECONDS = STAY_SECONDS
 
-#: How often to look whether a change that settles has been cancelled.
+#: How often to look whether a change that settles has been cancelled, and
+#: whether a change that waits for its turn to move rows may begin.
 LOOK_SECONDS = 10
+SLOT_SECONDS = 0.5
 
 #: How many times the old place is looked through while it settles.
 PASSES_TO_SETTLE = 3
@@ -115,50 +97,50 @@ class MoveOptions:
     sync_seconds: float = 360
 
 
-@dataclass(slots=True)
-class Progress:
-    """The progress of a change.
+class Slots:
+    """Bounds how many changes do something at the same time.
 
-    :ivar phase: the phase or the wait that it is in
-    :ivar moved: how many rows it has moved in its present direction
-    :ivar total: about how many rows it has to move in all; None if not known
-                 yet
-    :ivar problem: why it waits, '' if it does not
-    :ivar change: the id of the layout that it changes to, and the sharding
-                  before; None if only its last steps are left
+    :param most: how many
     """
 
-    phase: str = ''
-    moved: int = 0
-    total: int | None = None
-    problem: str = ''
-    change: tuple[str, Sharding] | None = None
+    def __init__(self, most: float = math.inf) -> None:
+        self.most = most
+        self._taken = 0
+
+    def take(self) -> bool:
+        """Take a slot; return False if none is free."""
+        is_free = self._taken < self.most
+        self._taken += is_free
+        return is_free
+
+    def give_back(self) -> None:
+        """Give a slot back."""
+        self._taken -= 1
 
 
 class Resharding:
     """Changes the layout of one container.
 
-    :param env: the environment of a request, which needs no memcached
-    :param path: the path of the container
+    :param executor: carries out the steps, for the container's path
     :param report: called with the progress whenever it changes
+    :param slots: bounds how many changes move rows at the same time
     """
 
     def __init__(
         self,
-        backend: Backend,
-        env: dict,
-        path: Path,
+        executor: Executor,
         options: MoveOptions,
         report: Callable[[Progress], None] = lambda _progress: None,
+        slots: Slots | None = None,
     ) -> None:
-        self.backend = backend
-        self.env = env
-        self.base = backend.owner_env(env)
-        self.path = path
+        self.executor = executor
+        self.backend = executor.backend
+        self.env = executor.env
+        self.path = executor.path
         self.options = options
-        self.register = Register(backend, env)
         self.progress = Progress()
         self.report = report
+        self.slots = slots or Slots()
         self._checked = 0.0
         self._is_split = False
         # True if the container has synced at some point of the change.
@@ -181,27 +163,26 @@ class Resharding:
             self._announce(shards, depth)
         except BackendError:
             # Another process may have announced the same change meanwhile.
-            root = read_root(self.backend, self.env, self.path)
+            root = self.executor.read_root()
             if not self.is_under_way(root, shards, depth):
                 raise
-            self.register.note(self.path)
+            self.executor.register()
 
     def _announce(self, shards: int, depth: int) -> None:
         root = self._proved_root()
         layout = root.record or PLAIN
         if self.is_under_way(root, shards, depth):
-            self.register.note(self.path)
+            self.executor.register()
             return
         self.check(root, shards, depth)
         changed = layout.announced(shards, time.time(), depth)
         target = self._target(root, changed)
-        hidden = target.hidden_account
-        self.backend.create_hidden_account(self.env, hidden)
+        self.executor.create_hidden_account(target.hidden_account)
         self._put_shards(target)
         self._write(changed, root.record)
         # The daemon may have removed it from the register before it saw the
         # record, and a process that cleaned up may have deleted some shards.
-        self.register.note(self.path)
+        self.executor.register()
         self._put_shards(target)
 
     def is_under_way(
@@ -264,12 +245,12 @@ class Resharding:
         if not layout.is_changing:
             raise ChangeRefusedError('its layout is not changing')
         if layout.rules.is_cancelled:
-            self.register.note(self.path)
+            self.executor.register()
             return
         cancelled = layout.cancelled(time.time())
         self._write(cancelled, layout)
         # Another process may have been about to write the next record.
-        sleep(CHECK_SECONDS)
+        self.executor.wait(CHECK_SECONDS)
         try:
             self._check_record(cancelled)
         except _RecordChangedError as err:
@@ -292,10 +273,18 @@ class Resharding:
                     return
             except _RecordChangedError:
                 self._note(problem='')
-                sleep(POLL_SECONDS)
+                self.executor.wait(POLL_SECONDS)
             except BackendError as err:
                 self._note(problem=str(err))
-                sleep(RETRY_SECONDS)
+                self.executor.wait(RETRY_SECONDS)
+
+    def run_dry(self) -> None:
+        """Take the steps that are left, with an executor that only notes them.
+
+        :raises BackendError: if a server does not answer
+        """
+        while not self._step():
+            pass
 
     def sweep(self, kept_seconds: float = 0) -> int:
         """Move rows that are in a wrong place, once.
@@ -310,13 +299,13 @@ class Resharding:
         :raises BackendError: if a server does not answer
         """
         now = time.time()
-        root = read_root(self.backend, self.env, self.path, waits=True)
+        root = self.executor.read_root(waits=True)
         if root.record is None or root.record.is_changing:
             return 0
         if not root.is_proved:
             raise BackendError(None, 503, unproved(root))
         target = self._target(root, root.record)
-        is_synced = direct_sync(self.backend, self.env, target, now)
+        is_synced = self.executor.direct_sync(target, now)
         if root.layout is None:
             return 0
         shards = [] if is_synced else target.shards()
@@ -330,7 +319,7 @@ class Resharding:
         :raises BackendError: if a server does not answer
         """
         now = time.time()
-        root = read_root(self.backend, self.env, self.path)
+        root = self.executor.read_root()
         if root.record is None or root.record.is_changing:
             return
         if not self._is_unfinished(root.record):
@@ -360,11 +349,11 @@ class Resharding:
         """
         # Sync is switched on in places where earlier phases switched it off.
         target = self._target(root, root.record)
-        direct_sync(self.backend, self.env, target, now)
+        self.executor.direct_sync(target, now)
         self._wait_until_known(root.record)
         for backing in self._dropped(root.record):
             self._check_record_of_late(root.record)
-            delete_if_empty(self.backend, self.env, backing)
+            self.executor.delete(backing)
 
     def _step(self) -> bool:
         """Take one step of the change; return True if that was the last."""
@@ -425,12 +414,12 @@ class Resharding:
             if root.holders == root.replicas:
                 break
             self._note(problem=_holders_text(root))
-            sleep(POLL_SECONDS)
+            self.executor.wait(POLL_SECONDS)
         self._note(problem=earlier)
         cached = max(self.options.cache_seconds, LEAST_SECONDS)
         # While no replica answers, a proxy uses its cache for longer.
         cached += min(cached, UNCONFIRMED_SECONDS)
-        sleep(max(seconds, cached))
+        self.executor.wait(max(seconds, cached))
         self._check_record(layout)
 
     def _direct_sync(self, layout: Layout) -> None:
@@ -440,7 +429,7 @@ class Resharding:
         """
         now = time.time()
         target = self._target(self._check_record(layout), layout)
-        is_synced = direct_sync(self.backend, self.env, target, now)
+        is_synced = self.executor.direct_sync(target, now)
         self._wait_for_sync(layout, is_synced)
 
     def _wait_for_sync(self, layout: Layout, is_synced: bool) -> None:
@@ -460,7 +449,7 @@ class Resharding:
         :param waits: True to wait for every replica that may answer
         :raises BackendError: if no majority of its replicas has a database
         """
-        root = read_root(self.backend, self.env, self.path, waits)
+        root = self.executor.read_root(waits)
         if not root.is_proved:
             raise BackendError(None, 503, unproved(root))
         return root
@@ -477,8 +466,9 @@ class Resharding:
     def _check_before_rows_move(self, layout: Layout) -> None:
         self._check_record_of_late(layout)
         if self._is_split:
-            place = f'{self.path.account}/{self.path.container}'
-            raise BackendError(None, 503, f"Swift's sharder has split {place}")
+            raise BackendError(
+                None, 503, f"Swift's sharder has split {self.path.place}"
+            )
 
     def _check_record_of_late(self, layout: Layout) -> None:
         if time.monotonic() - self._checked >= CHECK_SECONDS:
@@ -493,33 +483,53 @@ class Resharding:
         target = self._target(root, root.record)
         if self._moving != target.layout:
             self._moving = target.layout
-            self._quiet_since = time.monotonic()
+            self._quiet_since = self.executor.now()
             self.progress.moved = 0
         self.progress.total = self.progress.moved + self.rows_to_move(root)
-        self._note('moving')
         sources = _sources(target)
-        while self._look_through(target, sources):
-            sleep(POLL_SECONDS)
+        with self._move_slot():
+            self._note('moving')
+            while self._look_through(target, sources):
+                self.executor.wait(POLL_SECONDS)
         self._note('settling')
-        while (
-            time.monotonic() - self._quiet_since < self.options.settle_seconds
-        ):
-            self._sleep(
-                self.options.settle_seconds / PASSES_TO_SETTLE, target.layout
-            )
+        while (left := self._seconds_to_settle()) > 0:
+            most = self.options.settle_seconds / PASSES_TO_SETTLE
+            self._sleep(min(left, most), target.layout)
             if late := self._look_through(target, sources):
                 self.backend.metrics.note(ADOPTED, late, kind=LATE)
-        row_pass = self._row_pass(target)
-        row_pass.forward_tombstones([target.place_in(s) for s in sources])
+        self.executor.forward_tombstones(
+            self._row_pass(target), [target.place_in(s) for s in sources]
+        )
+
+    def _seconds_to_settle(self) -> float:
+        """Return how long the old place still has to stay empty."""
+        quiet_seconds = self.executor.now() - self._quiet_since
+        return self.options.settle_seconds - quiet_seconds
+
+    @contextmanager
+    def _move_slot(self) -> Iterator[None]:
+        """Hold one of the slots for changes that move rows in a block."""
+        earlier = self.progress.problem
+        while not self.slots.take():
+            self._note(
+                problem=f'rows of {self.slots.most} other containers are '
+                'moving (concurrency)'
+            )
+            self.executor.wait(SLOT_SECONDS)
+        try:
+            self.progress.problem = earlier
+            yield
+        finally:
+            self.slots.give_back()
 
     def _sleep(self, seconds: float, layout: Layout) -> None:
         """Wait, and check now and then that the record is the same.
 
         :raises _RecordChangedError: when it is replaced
         """
-        end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0:
-            sleep(min(left, LOOK_SECONDS))
+        end = self.executor.now() + seconds
+        while (left := end - self.executor.now()) > 0:
+            self.executor.wait(min(left, LOOK_SECONDS))
             self._check_record(layout)
             self._note()
 
@@ -532,14 +542,9 @@ class Resharding:
         :raises BackendError: if a place does not answer
         """
         target = self._target(root, layout or root.record)
-        answers = [
-            self.backend.send(
-                self.base, 'HEAD', _path_of(target.place_in(shard)).to_wsgi()
-            )
-            for shard in _sources(target)
-        ]
-        require_success(a for a in answers if not a.is_missing)
-        return sum(answer.object_count for answer in answers)
+        return self.executor.rows_in(
+            [target.place_in(shard) for shard in _sources(target)]
+        )
 
     def _look_through(
         self,
@@ -554,9 +559,13 @@ class Resharding:
         :returns: how many rows it has found
         """
         row_pass = row_pass or self._row_pass(target)
-        found = row_pass.run([target.place_in(each) for each in sources])
-        if found:
-            self._quiet_since = time.monotonic()
+        places = [target.place_in(each) for each in sources]
+        try:
+            found = self.executor.move(row_pass, places)
+        finally:
+            # A pass that fails after it has found rows is not an empty one.
+            if row_pass.found:
+                self._quiet_since = self.executor.now()
         self._note(problem='')
         return found
 
@@ -582,49 +591,12 @@ class Resharding:
         )
 
     def _note_moved(self, rows: int) -> None:
-        # A pass that fails after this must not count as an empty one.
-        self._quiet_since = time.monotonic()
         self.progress.moved += rows
         self.backend.metrics.note(RESHARDED_ROWS, rows)
         self._note(problem='' if rows else None)
 
     def _put_shards(self, target: LogicalContainer) -> None:
-        for shard in range(target.layout.shards):
-            self.put_shard(target, shard)
-
-    def put_shard(self, target: LogicalContainer, shard: int) -> None:
-        """Create a backing container if it does not exist.
-
-        If the root's policy has been deprecated since, the container servers
-        are asked directly: the proxy would refuse such a policy.
-
-        :raises BackendError: if it cannot be created
-        """
-        headers = shard_headers(target.container, {})
-        policy = POLICIES[target.policy_index]
-        if policy.is_deprecated:
-            answers = ask_primaries(
-                self.backend.proxy_app,
-                self.env,
-                target.hidden_account,
-                target.backing(shard),
-                'PUT',
-                {
-                    'X-Backend-Storage-Policy-Index': str(target.policy_index),
-                    **headers,
-                },
-            )
-            if 2 * sum(a.is_success for a in answers) <= len(answers):
-                raise BackendError(shard, 503)
-            return
-        headers['X-Storage-Policy'] = policy.name
-        require_success(
-            [
-                self.backend.send_to_shard(
-                    self.base, target, shard, 'PUT', headers=headers
-                )
-            ]
-        )
+        self.executor.put_shards(target)
 
     def _dropped(self, layout: Layout) -> Iterator[Path]:
         """List the backing containers of earlier layouts.
@@ -632,60 +604,26 @@ class Resharding:
         A backing container with a later id is left out: it belongs to a change
         that is about to begin.
         """
-        for each in listed_backing(self.backend, self.base, self.path):
+        base = self.backend.owner_env(self.env)
+        for each in listed_backing(self.backend, base, self.path):
             if each.name.layout_id < layout.serial and not layout.has(
                 each.name.layout_id, each.name.shard
             ):
                 yield each.path(self.path)
 
     def _write(self, layout: Layout, former: Layout | None) -> None:
-        """Write the record to all replicas of the root.
-
-        The record's own time is the timestamp, so Swift keeps the newest
-        record, which is also the one that this filter uses.
+        """Write the next record of the root.
 
         :param former: the record that it replaces
         :raises BackendError: if a majority has not taken it
         :raises _RecordChangedError: if the root has another record
         """
-        self.register.note(self.path)
+        self.executor.register()
         self._check_record(former)
-        timestamp = Timestamp(time_of_id(layout.changed)).internal
-        answers = ask_primaries(
-            self.backend.proxy_app,
-            self.env,
-            self.path.account,
-            self.path.container,
-            'POST',
-            {
-                'X-Timestamp': timestamp,
-                RECORD_HEADER: layout.to_record(),
-            },
-        )
-        taken = sum(is_success(answer.status) for answer in answers)
-        self.backend.forget_info(self.env, self.path)
-        if 2 * taken <= len(answers):
-            raise BackendError(
-                None, 503, f'{taken} of {len(answers)} roots took the record'
-            )
-        root = read_root(self.backend, self.env, self.path)
-        if root.record != layout:
-            raise BackendError(
-                None,
-                503,
-                'the record was not taken: another process writes it, or the '
-                'clock of this machine is behind',
-            )
+        self.executor.write_record(layout)
 
     def _target(self, root: RootState, layout: Layout) -> LogicalContainer:
-        path = self.path
-        return LogicalContainer(
-            path.version,
-            path.account,
-            path.container,
-            root.answer.info(),
-            layout,
-        )
+        return LogicalContainer(self.path, root.answer.info(), layout)
 
     def _note(
         self, phase: str | None = None, problem: str | None = None
@@ -699,6 +637,7 @@ class Resharding:
             self.progress.phase = phase
         if problem is not None:
             self.progress.problem = problem
+        self.executor.note(self.progress)
         self.report(self.progress)
 
 
@@ -714,10 +653,6 @@ def change_text(layout: Layout) -> str:
 def _holders_text(root: RootState) -> str:
     holders = f'{root.holders} of {root.replicas}'
     return f'{holders} replicas of the root have the record'
-
-
-def _path_of(place: str) -> Path:
-    return Path('v1', *place.split('/', 1))
 
 
 def _sources(target: LogicalContainer) -> list[int | None]:

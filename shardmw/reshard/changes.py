@@ -16,39 +16,37 @@ from shardmw.core.layout import (
     Sharding,
     time_of_id,
 )
-from shardmw.core.paths import Path
+from shardmw.core.paths import Path, Place
 from shardmw.core.placement import (
     is_reserved,
     versions_container,
     versions_owner,
 )
-from shardmw.reshard.backlog import backlog_text
-from shardmw.reshard.change import (
+from shardmw.reshard.async_pending import backlog_text
+from shardmw.reshard.cluster import SwiftCluster
+from shardmw.reshard.errors import AdminError
+from shardmw.reshard.executor import DryRun, Executor
+from shardmw.reshard.progress import NotedProgress, Progress
+from shardmw.reshard.register import Register
+from shardmw.reshard.resharding import (
     ChangeRefusedError,
     MoveOptions,
-    Progress,
     Resharding,
 )
-from shardmw.reshard.cluster import API_VERSION, SwiftCluster
-from shardmw.reshard.errors import AdminError
-from shardmw.reshard.progress import NotedProgress, ProgressNotes
-from shardmw.reshard.register import Register
 from shardmw.swift.concurrency import spawn
 
 #: How long after a change late rows may come: the time for which Swift keeps
 #: tombstones by default.
 RECLAIM_SECONDS = 7 * 86400
 
-#: The rate without a limit, for estimates of the time that a change takes.
-USUAL_ROWS_PER_SECOND = 10_000
-
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The amount of work of a change that has not begun.
+    """The steps of a change, as a dry run has noted them.
 
     :param rows: about how many rows it moves
     :param seconds: about how long it takes, without the time to settle
+    :param steps: what it does, each with the seconds from the start to it
     """
 
     account: str
@@ -59,6 +57,7 @@ class Plan:
     seconds: float
     depth: int = 0
     former_depth: int = 0
+    steps: tuple[tuple[float, str], ...] = ()
 
     def __str__(self) -> str:
         """Return the change in words, with both depths if they differ."""
@@ -127,52 +126,46 @@ class Changes:
         self.report = report
         self.register = Register(cluster.backend, cluster.env)
 
-    def with_versions(self, account: str, container: str) -> list[Path]:
+    def with_versions(self, path: Path) -> list[Path]:
         """Return a container, and the one of its old versions if it exists."""
-        path = Path(API_VERSION, account, container)
-        if is_reserved(container):
+        if is_reserved(path.container):
             return [path]
-        versions = path.of_container(versions_container(container))
+        versions = path.of_container(versions_container(path.container))
         return [path, versions] if self._root(versions).exists else [path]
 
-    def asked(
-        self, account: str, container: str, shards: int, depth: int | None
-    ) -> Sharding:
+    def asked(self, path: Path, shards: int, depth: int | None) -> Sharding:
         """Return the sharding that a command asks for.
 
         :param depth: None for the depth that the container has, or is
                       changing to
         :raises AdminError: if it is not allowed
         """
-        self._check_count(account, container, shards)
+        self._check_count(path.place, shards)
         if shards == 0:
             return Sharding(0)
         if depth is None:
-            depth = self._layout(Path(API_VERSION, account, container)).depth
+            depth = self._layout(path).depth
         return Sharding(shards, depth)
 
     def plan(
         self,
-        account: str,
-        container: str,
+        path: Path,
         shards: int,
         depth: int | None = None,
+        despite_backlog: bool = False,
     ) -> list[Plan]:
-        """Return the plans for a container and for its old versions.
+        """Return what :meth:`begin` and :meth:`run` would do.
 
-        :param depth: the depth to change to, None to keep it
-        :raises AdminError: if the change would be refused
+        The arguments and the errors are those of :meth:`begin`.
+
+        :returns: a plan for each container that would change
         """
-        sharding = self.asked(account, container, shards, depth)
-        return [
-            self._plan(each, sharding)
-            for each in self._without(account, container, sharding)
-        ]
+        sharding, paths = self._checked(path, shards, depth, despite_backlog)
+        return [self._plan(each, sharding) for each in paths]
 
     def begin(
         self,
-        account: str,
-        container: str,
+        path: Path,
         shards: int,
         depth: int | None = None,
         despite_backlog: bool = False,
@@ -187,32 +180,27 @@ class Changes:
                   layout and no change to complete
         :raises AdminError: if the change is refused; neither changes then
         """
-        sharding = self.asked(account, container, shards, depth)
-        paths = self._without(account, container, sharding)
-        are_new = [self._check(path, sharding) for path in paths]
-        if any(are_new) and not despite_backlog:
-            self._check_backlog(account, container)
-        for path in paths:
+        sharding, paths = self._checked(path, shards, depth, despite_backlog)
+        for each in paths:
             try:
-                self._resharding(path).begin(*sharding)
+                self._resharding(each).begin(*sharding)
             except ChangeRefusedError as err:
-                raise _refused(path, err) from err
+                raise _refused(each, err) from err
         return paths
 
-    def cancel(self, account: str, container: str) -> list[Path]:
+    def cancel(self, path: Path) -> list[Path]:
         """Cancel a change.
 
         :returns: the containers whose rows move back
         :raises AdminError: if the container does not exist, or there is
                             nothing to cancel
         """
-        self.cluster.root(account, container)
-        paths = self.with_versions(account, container)
+        self.cluster.root(path)
         cancelled, refusals, failures = [], [], []
-        for path in paths:
+        for each in self.with_versions(path):
             try:
-                self._resharding(path).cancel()
-                cancelled.append(path)
+                self._resharding(each).cancel()
+                cancelled.append(each)
             except ChangeRefusedError as err:
                 refusals.append(err)
             except BackendError as err:
@@ -220,7 +208,7 @@ class Changes:
         if failures:
             raise failures[0]
         if not cancelled:
-            raise AdminError(f'{account}/{container}: {refusals[0]}')
+            raise AdminError(f'{path.place}: {refusals[0]}')
         return cancelled
 
     def run(self, paths: list[Path]) -> None:
@@ -232,20 +220,15 @@ class Changes:
     def deleted(self, paths: list[Path]) -> list[str]:
         """Return the names of the containers that have been deleted."""
         return [
-            f'{path.account}/{path.container}'
-            for path in paths
-            if self._root(path).is_deleted
+            str(path.place) for path in paths if self._root(path).is_deleted
         ]
 
     def differing(self, paths: list[Path], asked: Sharding) -> dict[str, str]:
         """Return the layouts that differ from the requested one, by name."""
-        shardings = {
-            f'{path.account}/{path.container}': self._layout(path).sharding
-            for path in paths
-        }
+        shardings = {path: self._layout(path).sharding for path in paths}
         return {
-            name: str(sharding)
-            for name, sharding in shardings.items()
+            str(path.place): str(sharding)
+            for path, sharding in shardings.items()
             if sharding != asked
         }
 
@@ -260,9 +243,7 @@ class Changes:
                 try:
                     state = self.state(path, progress)
                 except (BackendError, LayoutError) as err:
-                    yield ChangeState(
-                        path.account, path.container, None, 0, str(err), 0, 0
-                    )
+                    yield ChangeState(*path.place, None, 0, str(err), 0, 0)
                     continue
                 if state:
                     yield state
@@ -296,8 +277,7 @@ class Changes:
             # The record after a change does not name the former layout.
             former, former_depth = progress.former
         return ChangeState(
-            path.account,
-            path.container,
+            *path.place,
             former,
             layout.shards,
             layout.phase or 'done',
@@ -308,16 +288,34 @@ class Changes:
             progress if layout.is_changing else None,
         )
 
-    def _without(
-        self, account: str, container: str, sharding: Sharding
-    ) -> list[Path]:
+    def _checked(
+        self,
+        path: Path,
+        shards: int,
+        depth: int | None,
+        despite_backlog: bool,
+    ) -> tuple[Sharding, list[Path]]:
+        """Check that a change can begin, or go on.
+
+        The arguments and the errors are those of :meth:`begin`.
+
+        :returns: the sharding, and the containers to change
+        """
+        sharding = self.asked(path, shards, depth)
+        paths = self._undone(path, sharding)
+        are_new = [self._check(each, sharding) for each in paths]
+        if any(are_new) and not despite_backlog:
+            self._check_backlog(path.place)
+        return sharding, paths
+
+    def _undone(self, path: Path, sharding: Sharding) -> list[Path]:
         """Return the containers to change: one, and that of its old versions.
 
         A container that already has the requested layout, and no change to
         complete, is left out. If none is left, return the container itself.
         """
-        paths = self.with_versions(account, container)
-        undone = [p for p in paths if not self._is_done(p, sharding)]
+        paths = self.with_versions(path)
+        undone = [each for each in paths if not self._is_done(each, sharding)]
         return undone or paths[:1]
 
     def _is_done(self, path: Path, sharding: Sharding) -> bool:
@@ -329,12 +327,12 @@ class Changes:
     def _layout(self, path: Path) -> Layout:
         return self._root(path).record or PLAIN
 
-    def _check_backlog(self, account: str, container: str) -> None:
+    def _check_backlog(self, place: Place) -> None:
         if text := backlog_text(self.cluster.app):
             raise AdminError(
-                f'{account}/{container}: {text}. If a deletion is among them, '
-                'the deleted object may stay listed. Wait until there are '
-                'none (swift-recon --async), or use --despite-backlog'
+                f'{place}: {text}. If a deletion is among them, the deleted '
+                'object may stay listed. Wait until there are none '
+                '(swift-recon --async), or use --despite-backlog'
             )
 
     def _check(self, path: Path, sharding: Sharding) -> bool:
@@ -357,29 +355,31 @@ class Changes:
         return read_root(self.cluster.backend, self.cluster.env, path)
 
     def _plan(self, path: Path, sharding: Sharding) -> Plan:
-        root = self._root(path)
-        resharding = self._resharding(path)
-        try:
-            resharding.check(root, *sharding)
-        except ChangeRefusedError as err:
-            raise _refused(path, err) from err
-        layout = root.record or PLAIN
-        announced = layout.announced(sharding.shards, 0, sharding.depth)
-        rows = resharding.rows_to_move(root, announced)
-        rate = self.options.rows_per_second or USUAL_ROWS_PER_SECOND
-        waits = 3 * self.options.cache_seconds
+        layout = self._layout(path)
+        former = layout.sharding
+        if layout.is_changing:
+            former = layout.former_sharding
+        dry_run = DryRun(
+            self.cluster.backend,
+            self.cluster.env,
+            path,
+            self.options.rows_per_second,
+        )
+        change = Resharding(dry_run, self.options)
+        change.begin(*sharding)
+        change.run_dry()
         return Plan(
-            path.account,
-            path.container,
+            *path.place,
             sharding.shards,
-            layout.shards,
-            rows,
-            waits + rows / rate,
+            former.shards,
+            dry_run.rows,
+            dry_run.now() - self.options.settle_seconds,
             sharding.depth,
-            layout.depth,
+            former.depth,
+            tuple(dry_run.steps()),
         )
 
-    def _check_count(self, account: str, container: str, shards: int) -> None:
+    def _check_count(self, place: Place, shards: int) -> None:
         info = get_swift_info().get('shardmw')
         if info is None:
             raise AdminError(
@@ -388,21 +388,20 @@ class Changes:
             )
         if shards > info['max_shards']:
             raise AdminError(
-                f'{account}/{container}: {shards} shards are more than '
+                f'{place}: {shards} shards are more than '
                 f'max_shards = {info["max_shards"]} allows, in '
                 '[filter:shardmw] of the configuration of this command'
             )
 
     def _resharding(self, path: Path) -> Resharding:
-        name = f'{path.account}/{path.container}'
-        note = ProgressNotes(self.cluster, path)
-
-        def report(progress: Progress) -> None:
-            note(progress)
-            self.report(name, progress)
-
+        executor = Executor(
+            self.cluster.backend, self.cluster.env, path, notes_progress=True
+        )
+        name = str(path.place)
         return Resharding(
-            self.cluster.backend, self.cluster.env, path, self.options, report
+            executor,
+            self.options,
+            lambda progress: self.report(name, progress),
         )
 
 
@@ -410,5 +409,5 @@ def _refused(path: Path, err: ChangeRefusedError) -> AdminError:
     """Return the error for a change that cannot begin."""
     owner = versions_owner(path.container)
     if owner is None:
-        return AdminError(f'{path.account}/{path.container}: {err}')
+        return AdminError(f'{path.place}: {err}')
     return AdminError(f'{path.account}/{owner}: its old versions: {err}')

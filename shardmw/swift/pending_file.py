@@ -42,7 +42,7 @@ _FORMER = (
 )
 
 
-class WaitingRowsError(Exception):
+class PendingRowsError(Exception):
     """Swift has to merge pending rows before a database is read."""
 
 
@@ -53,7 +53,7 @@ class Snapshot(NamedTuple):
     :param info: its figures, as in ``get_info``, without ``db_state``
     :param is_deleted: True if a client has deleted it
     :param rows_wait: True if there are pending rows
-    :param waiting: the rows that a listing has to add to those of the
+    :param pending: the rows that a listing has to add to those of the
                     database, as for
                     :func:`shardmw.swift.container_rows.listed_rows`
     """
@@ -62,7 +62,7 @@ class Snapshot(NamedTuple):
     info: dict
     is_deleted: bool
     rows_wait: bool
-    waiting: Mapping[str, tuple | None]
+    pending: Mapping[str, tuple | None]
 
 
 class ReadingBroker(ContainerBroker):
@@ -107,12 +107,12 @@ class ReadingBroker(ContainerBroker):
         :param most: the largest size of the ``.pending`` file, in bytes; None
                      for any size. If a row cannot be parsed then, the rows
                      since the last snapshot are left out
-        :raises WaitingRowsError: if the file is larger, or has rows that are
+        :raises PendingRowsError: if the file is larger, or has rows that are
                                   neither uploads nor deletions
         """
         try:
             self._read_file(most)
-        except WaitingRowsError:
+        except PendingRowsError:
             if most is not None:
                 raise
         with self.get() as connection:
@@ -151,7 +151,7 @@ class ReadingBroker(ContainerBroker):
         ):
             text = file.read(-1 if most is None else most + 1)
         if most is not None and len(text) > most:
-            raise WaitingRowsError(f'more than {most} bytes of rows wait')
+            raise PendingRowsError(f'more than {most} bytes of rows wait')
         if not text.startswith(self._text):
             self._text, self._rows, self._version = b'', (), None
         new = _rows(self, text[len(self._text) :])
@@ -162,7 +162,7 @@ class _Changes:
     """Computes what rows will change in a database when they are merged.
 
     :param policy: the index of the storage policy whose rows count
-    :ivar listed: the rows that will be new, as `waiting` of
+    :ivar listed: the rows that will be new, as `pending` of
                   :func:`shardmw.swift.container_rows.listed_rows`
     :ivar objects: by how much the number of objects will change
     :ivar bytes: the same for the sum of their sizes
@@ -227,7 +227,7 @@ class _Changes:
 def _rows(broker: ContainerBroker, text: bytes) -> list[dict]:
     """Return the rows in a part of a broker's ``.pending`` file.
 
-    :raises WaitingRowsError: if one is neither an upload nor a deletion
+    :raises PendingRowsError: if one is neither an upload nor a deletion
     """
     rows: list[dict] = []
     for entry in filter(None, text.split(b':')):
@@ -238,7 +238,7 @@ def _rows(broker: ContainerBroker, text: bytes) -> list[dict]:
             ).load()
             broker._commit_puts_load(rows, values)  # noqa: SLF001
         except Exception as err:
-            raise WaitingRowsError('not a row') from err
+            raise PendingRowsError('not a row') from err
     return rows
 
 

@@ -26,8 +26,9 @@ from swift.common.http import is_client_error
 
 from shardmw.backend.answers import require_success
 from shardmw.backend.containers import BackendError, LogicalContainer
+from shardmw.backend.move_throttle import MOST_IN_REQUEST
 from shardmw.backend.nodes import ask_primaries, replica_of
-from shardmw.backend.pages import container_page
+from shardmw.backend.page_limits import container_page
 from shardmw.backend.requests import Backend
 from shardmw.backend.rows import (
     COPY,
@@ -40,7 +41,6 @@ from shardmw.backend.rows import (
     require_known_columns,
     rows_in_request,
 )
-from shardmw.backend.throttle import MOST_IN_REQUEST
 from shardmw.core.batch import (
     METHOD,
     TOMBSTONES,
@@ -49,7 +49,8 @@ from shardmw.core.batch import (
     encode_reads,
 )
 from shardmw.core.evidence import Said, Verdict, verdict
-from shardmw.reshard.moving import (
+from shardmw.core.paths import Place
+from shardmw.reshard.row_mover import (
     AT_A_TIME,
     RowMover,
     by_place,
@@ -148,19 +149,17 @@ class _Step(NamedTuple):
     :param end: the last name, None if there are no more rows
     :param moving: the misplaced rows by the place that they are in
     :param misplaced: the same rows by the place that they belong to
-    :param found: how many are misplaced, or have no object
     :param read: how many rows have been read
     """
 
     start: str
     end: str | None
-    moving: dict[str, list[dict]]
-    misplaced: dict[str, list[dict]]
-    found: int
+    moving: dict[Place, list[dict]]
+    misplaced: dict[Place, list[dict]]
     read: int
 
 
-_NOTHING = _Step('', None, {}, {}, 0, 0)
+_NOTHING = _Step('', None, {}, {}, 0)
 
 
 class _Shown:
@@ -239,15 +238,17 @@ class RowPass:
     :param check: called before rows are written; raises if the layout is no
                   longer that of the target. It may use a result that is up to
                   STAY_SECONDS old
-    :param report: called when rows have been removed from a place, with the
-                   number of those that have been moved
-    :param place_of: returns where the row of a name belongs,
-                     ``account/container``; None to use the target's placement
+    :param report: called when rows have been moved, with their number
+    :param place_of: returns where the row of a name belongs; None to use the
+                     target's placement
     :param may_be_hidden: True if tombstones of earlier moves may hide rows in
                           any place that they belong to, False if in none;
                           None if in the root alone
     :param kept_seconds: how long proxies may cache what they have read from
                          the new places before the rows came
+    :ivar found: how many rows it has found in wrong places, or without an
+                 object
+    :ivar moved: how many rows it has moved
     """
 
     def __init__(
@@ -259,8 +260,8 @@ class RowPass:
         pace: Pace,
         asks_for_objects: bool,
         check: Callable[[], None],
-        report: Callable[[int], None],
-        place_of: Callable[[str], str] | None = None,
+        report: Callable[[int], None] = lambda _rows: None,
+        place_of: Callable[[str], Place] | None = None,
         may_be_hidden: bool | None = None,
         kept_seconds: float = 0,
     ) -> None:
@@ -276,18 +277,19 @@ class RowPass:
         self._asks_for_objects = asks_for_objects
         self._check = check
         self._report = report
+        self.found = self.moved = 0
         self.mover = RowMover(
             backend, env, target.path, target.layout.offset, check
         )
         # What has been read from each place: the rows may not be used up yet.
-        self._read: dict[str, tuple[list[dict], list[dict], str | None]] = {}
+        self._read: dict[Place, tuple[list[dict], list[dict], str | None]] = {}
         # False once a server has not answered as shardmw-container does.
         self._lists_tombstones = True
 
-    def run(self, sources: list[str]) -> int:
+    def run(self, sources: list[Place]) -> int:
         """Move the rows that are in a wrong place.
 
-        :param sources: the places to look through, ``account/container``
+        :param sources: the places to look through
         :returns: how many rows it has found
         :raises BackendError: if a place does not answer, or not all replicas
                               take their rows
@@ -299,11 +301,11 @@ class RowPass:
             groups = [tuple(sources)]
         count = min(self.pace.sources, len(groups))
         chains = [groups[i::count] for i in range(count)]
-        return sum(
-            self.backend.for_each(self._move_out_of, chains, len(chains))
-        )
+        self.found = self.moved = 0
+        self.backend.for_each(self._move_out_of, chains, len(chains))
+        return self.found
 
-    def forward_tombstones(self, sources: list[str]) -> None:
+    def forward_tombstones(self, sources: list[Place]) -> None:
         """Copy the tombstones of clients to where rows have moved.
 
         A pending deletion of an object server may reach a place after its row
@@ -324,7 +326,7 @@ class RowPass:
                         self._write(self._merge(place), place, rows)
 
     def _deletions(
-        self, place: str, marker: str
+        self, place: Place, marker: str
     ) -> tuple[list[dict], str | None]:
         """Return the next deletions by clients that a place has.
 
@@ -359,7 +361,7 @@ class RowPass:
         ]
         return rows, min(ends, default=None)
 
-    def _merge(self, place: str) -> Callable[[list[dict]], bool]:
+    def _merge(self, place: Place) -> Callable[[list[dict]], bool]:
         """Return the function that merges rows into a place."""
         return partial(
             merge_rows,
@@ -370,35 +372,29 @@ class RowPass:
             moving=Moving(COPY, self._check),
         )
 
-    def _move_out_of(self, groups: list[tuple[str, ...]]) -> int:
+    def _move_out_of(self, groups: list[tuple[Place, ...]]) -> None:
         """Move the misplaced rows out of groups of places.
 
         :param groups: the groups, which are read one after the other; the
                        places of a group are read side by side
-        :returns: how many it has found
         """
         shown = _Shown(max(STAY_SECONDS, self.kept_seconds))
         calls = [
             partial(self._copy_out_of, groups, shown),
             partial(self._remove_when_due, shown),
         ]
-        found, _ = self.backend.for_each(
-            lambda call: call(), calls, len(calls)
-        )
-        return found
+        self.backend.for_each(lambda call: call(), calls, len(calls))
 
     def _copy_out_of(
-        self, groups: list[tuple[str, ...]], shown: _Shown
-    ) -> int:
+        self, groups: list[tuple[Place, ...]], shown: _Shown
+    ) -> None:
         """Copy the misplaced rows of groups of places.
 
         While the rows of a step are copied, those of the step before it are
         made visible, and the next step is read.
 
         :param shown: gets the steps whose rows are to be removed
-        :returns: how many it has found
         """
-        found = 0
         copied = _NOTHING
         steps = self._steps(groups)
         with shown.failing():
@@ -414,13 +410,11 @@ class RowPass:
                 if shown.has_failed:
                     break
                 step = step or _NOTHING
-                found += step.found
                 self._copy_rows(copied, step, read_on)
                 if copied.moving:
                     shown.add(copied)
                 copied, step = step, following
             shown.complete()
-        return found
 
     def _remove_when_due(self, shown: _Shown) -> None:
         """Remove moved rows from their old places when they are due.
@@ -431,9 +425,10 @@ class RowPass:
             for step in shown.due():
                 for place, rows in step.moving.items():
                     self._write(partial(self._remove, place), place, rows)
+                    self.moved += len(rows)
                     self._report(len(rows))
 
-    def _steps(self, groups: list[tuple[str, ...]]) -> Iterator[_Step]:
+    def _steps(self, groups: list[tuple[Place, ...]]) -> Iterator[_Step]:
         """Yield the rows of groups of places, one step at a time."""
         rate = 0.0
         for places in groups:
@@ -452,7 +447,7 @@ class RowPass:
                 self._read.pop(place, None)
 
     def _next_step(
-        self, places: Sequence[str], start: str, least: float
+        self, places: Sequence[Place], start: str, least: float
     ) -> _Step:
         """Read the next rows of some places.
 
@@ -460,9 +455,9 @@ class RowPass:
         :param least: how many rows to read, if there are as many
         """
         end = start
-        moving: dict[str, list[dict]] = defaultdict(list)
-        misplaced: dict[str, list[dict]] = defaultdict(list)
-        found = read = 0
+        moving: dict[Place, list[dict]] = defaultdict(list)
+        misplaced: dict[Place, list[dict]] = defaultdict(list)
+        read = 0
         while end is not None and (end == start or read < least):
             if end != start:
                 self.pace.rest()
@@ -470,14 +465,14 @@ class RowPass:
             for place, (agreed, doubtful) in pages.items():
                 read += len(agreed) + len(doubtful)
                 existing = self._existing(doubtful, place)
-                found += len(doubtful) - len(existing)
+                self.found += len(doubtful) - len(existing)
                 for row in [*agreed, *existing]:
                     new_place = self.place_of(row['name'])
                     if new_place != place:
-                        found += 1
+                        self.found += 1
                         moving[place].append(row)
                         misplaced[new_place].append(row)
-        return _Step(start, end, moving, misplaced, found, read)
+        return _Step(start, end, moving, misplaced, read)
 
     def _copy_rows(
         self, copied: _Step, found: _Step, read_on: Callable[[], None]
@@ -508,7 +503,7 @@ class RowPass:
     def _write(
         self,
         write: Callable[[list[dict]], bool],
-        place: str,
+        place: Place,
         rows: list[dict],
     ) -> None:
         """Write rows to a place in parts, at the allowed rate.
@@ -523,14 +518,14 @@ class RowPass:
             self.pace.pay(len(part))
             if not write(part):
                 raise BackendError(
-                    None, 503, 'a replica does not take the rows that move'
+                    None, 503, 'a replica did not store the rows that move'
                 )
             start += len(part)
 
-    def _remove(self, place: str, rows: list[dict]) -> bool:
+    def _remove(self, place: Place, rows: list[dict]) -> bool:
         return self.mover.remove(rows, place, self.policy_index)
 
-    def _copy(self, rows: list[dict], place: str, adds_offset: bool) -> None:
+    def _copy(self, rows: list[dict], place: Place, adds_offset: bool) -> None:
         def copy(part: list[dict]) -> bool:
             return self.mover.copy(part, place, self.policy_index, adds_offset)
 
@@ -545,14 +540,14 @@ class RowPass:
         """
         return self.target.layout.rules.is_cancelled
 
-    def _may_be_hidden_in(self, place: str) -> bool:
+    def _may_be_hidden_in(self, place: Place) -> bool:
         """Return True if tombstones of moves may hide copies in a place."""
         may_be = self.may_be_hidden
         if may_be is None:
             may_be = place == self.target.place_in(None)
         return may_be and not self._is_returning
 
-    def _show(self, rows: list[dict], place: str) -> None:
+    def _show(self, rows: list[dict], place: Place) -> None:
         """Make copied rows visible in a place where tombstones may hide them.
 
         Rows that are listed keep their timestamps. The others are hidden by
@@ -577,8 +572,8 @@ class RowPass:
         self._copy(shown, place, adds_offset=True)
 
     def _pages(
-        self, places: Sequence[str], marker: str
-    ) -> tuple[dict[str, tuple[list[dict], list[dict]]], str | None]:
+        self, places: Sequence[Place], marker: str
+    ) -> tuple[dict[Place, tuple[list[dict], list[dict]]], str | None]:
         """Read the next rows of some places, up to the same name.
 
         The unused rows of a page are used for the next ones, as all rows of a
@@ -595,7 +590,7 @@ class RowPass:
         if len(places) > 1:
             limit = max(LEAST_ROWS, limit // len(places))
 
-        def read(place: str) -> tuple[list[dict], list[dict], str | None]:
+        def read(place: Place) -> tuple[list[dict], list[dict], str | None]:
             agreed, doubtful, end = self._read.get(place, ([], [], ''))
             agreed = _after(marker, agreed)
             doubtful = _after(marker, doubtful)
@@ -629,7 +624,7 @@ class RowPass:
         return agreed, doubtful
 
     def _page(
-        self, place: str, marker: str, limit: int
+        self, place: Place, marker: str, limit: int
     ) -> tuple[list[dict], list[dict], str | None]:
         """Read one page of a place from all of its replicas.
 
@@ -655,7 +650,9 @@ class RowPass:
             require_known_columns(page)
         return (*_compared(pages, end), end)
 
-    def _listed_tombstones(self, place: str, query: str) -> list[bytes] | None:
+    def _listed_tombstones(
+        self, place: Place, query: str
+    ) -> list[bytes] | None:
         """List the tombstones of a place, by the filter shardmw-container.
 
         :returns: the tombstones of each replica; None if not all servers can
@@ -664,27 +661,21 @@ class RowPass:
         """
         if not self._lists_tombstones:
             return None
-        account, container = place.split('/', 1)
 
         def body(node: dict, part: int) -> bytes:
-            read = Read(
-                node['device'], part, account, container, TOMBSTONES, query
-            )
+            read = Read(node['device'], part, *place, TOMBSTONES, query)
             return encode_reads([read])
 
         answers = ask_primaries(
-            self.backend.proxy_app,
-            self.env,
-            account,
-            container,
-            METHOD,
-            body=body,
+            self.backend.proxy_app, self.env, *place, METHOD, body=body
         )
         if any(is_client_error(answer.status) for answer in answers):
             self._lists_tombstones = False
             return None
         if not all(answer.is_success for answer in answers):
-            raise BackendError(None, 503, f'a replica of {place} is away')
+            raise BackendError(
+                None, 503, f'a replica of {place} did not answer'
+            )
         try:
             found = [decode_found(b''.join(a.body), 1)[0] for a in answers]
         except ValueError:
@@ -692,7 +683,7 @@ class RowPass:
             return None
         return [each.body for each in found] if all(found) else None
 
-    def _listings(self, place: str, query: str) -> list[bytes]:
+    def _listings(self, place: Place, query: str) -> list[bytes]:
         """List a place.
 
         :returns: the listing of each replica; an empty list if the place was
@@ -702,11 +693,7 @@ class RowPass:
                               sharder has split it
         """
         answers = ask_primaries(
-            self.backend.proxy_app,
-            self.env,
-            *place.split('/', 1),
-            'GET',
-            query=query,
+            self.backend.proxy_app, self.env, *place, 'GET', query=query
         )
         replicas = [replica_of(answer) for answer in answers]
         has_silent = any(each.said is Said.SILENT for each in replicas)
@@ -721,7 +708,7 @@ class RowPass:
             raise BackendError(None, 503, f"Swift's sharder has split {place}")
         return [b''.join(answer.body) for answer in answers]
 
-    def _existing(self, rows: list[dict], place: str) -> list[dict]:
+    def _existing(self, rows: list[dict], place: Place) -> list[dict]:
         """Return the rows whose objects exist, and remove the others.
 
         A 404 without the timestamp of a tombstone proves nothing.
@@ -747,7 +734,6 @@ class RowPass:
         if tombstones:
             self._check()
             merge_rows(self.backend, self.env, place, policy_index, tombstones)
-            self._report(0)
         return existing
 
 
