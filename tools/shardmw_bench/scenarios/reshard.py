@@ -398,6 +398,7 @@ class Reshard(base.ClusterScenario):
             'case_of': self._case,
             'change_of': _change_text,
             'of_rounds': _of_rounds,
+            'most_rounds': _most_rounds,
             'p99_of': _median_p99,
             'ratio_of': _ratio,
             'operations_of': _operations,
@@ -571,6 +572,11 @@ def _of_rounds(own: Sequence[Mapping], name: str) -> Interval:
     return Interval(statistics.median(found), min(found), max(found), 0.0)
 
 
+def _most_rounds(changes: Sequence[Sequence[Mapping]]) -> int:
+    """Return how many rounds the change with the most rounds has."""
+    return max(map(len, changes), default=0)
+
+
 def _medians(changes: Sequence[Sequence[Mapping]], name: str) -> list[float]:
     """Return the median of a figure of each change that has it."""
     found = (_of_rounds(own, name).median for own in changes)
@@ -609,7 +615,10 @@ def _ratio(
 
 
 def _range_of_ratios(own: Sequence[Mapping], operation: str) -> str | None:
-    """Return the ratio of the p99 while rows move to before, with range."""
+    """Return the ratio of the p99 while rows move to before, with range.
+
+    A single round has no range.
+    """
     pairs = (
         (_p99(row, MOVING, operation), _p99(row, BEFORE, operation))
         for row in own
@@ -618,6 +627,8 @@ def _range_of_ratios(own: Sequence[Mapping], operation: str) -> str | None:
     if not found:
         return None
     median, low, high = statistics.median(found), min(found), max(found)
+    if len(found) == 1:
+        return f'{median:.2f}'
     return f'{median:.2f} ({low:.2f} to {high:.2f})'
 
 
