@@ -140,7 +140,7 @@ def reshard(
             print_json(plan.as_json() for plan in plans)
             return
         for plan in plans:
-            _print_plan(plan, options['settle_seconds'])
+            _print_plan(plan)
         return
     with _naming(container), _interruptible(context, container, reporter):
         asked = changes.asked(container, shards, depth)
@@ -387,12 +387,14 @@ def _check_result(changes, paths, asked: Sharding) -> None:
         )
 
 
-def _print_plan(plan, settle_seconds: float) -> None:
+def _print_plan(plan) -> None:
     """Print what a change would do, and when."""
+    settles = ''
+    if plan.settle_seconds:
+        settles = f', then {plan.settle_seconds:,.0f} s to settle'
     click.echo(
         f'{_shown(plan.account, plan.container)}: {plan}: about '
-        f'{plan.rows:,} rows to move, about {plan.seconds:,.0f} s, '
-        f'then {settle_seconds:,.0f} s to settle'
+        f'{plan.rows:,} rows to move, about {plan.seconds:,.0f} s{settles}'
     )
     for seconds, text in plan.steps:
         click.echo(f'  after {seconds:>9,.0f} s: {text}')

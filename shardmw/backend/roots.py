@@ -130,9 +130,9 @@ def state_of(answers: list[Answer]) -> RootState:
     A deletion that any replica knows of undoes all that was put before it, the
     record included. A replica that was away may still have an earlier record,
     even if it took the PUT that created the container anew. An id shows when
-    its record was put: :meth:`Lifecycle.put` commits no record with an id from
-    before a deletion. Of several records, the one with the latest serial
-    counts.
+    its record was put: :mod:`shardmw.proxy.creation` commits no record with an
+    id from before a deletion. Of several records, the one with the latest
+    serial counts.
 
     :param answers: the answer of each replica to a HEAD
     :raises BackendError: if they prove nothing

@@ -18,7 +18,7 @@ API_VERSION = 'v1'
 
 
 class Place(NamedTuple):
-    """A container with a database that rows are in: a root or a shard.
+    """An account and a container whose database has rows, such as a shard.
 
     Its text is ``account/container``, as Swift writes it.
     """

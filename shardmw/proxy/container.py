@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Container requests: listings and statistics.
 
-Creation, changes and deletion are in :mod:`shardmw.proxy.lifecycle`.
+PUT is in :mod:`shardmw.proxy.creation`, POST and DELETE are in
+:mod:`shardmw.proxy.lifecycle`.
 """
 
 import dataclasses

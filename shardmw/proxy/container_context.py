@@ -99,7 +99,8 @@ class ContainerContext:
         self.options = tools.options
         self.req = req
         self.env = req.environ
-        self.path = path
+        # In /v1/a/c/, the name of an object is empty.
+        self.path = path.of_container(path.container)
 
     def read_root(self, waits: bool = False) -> RootState:
         """Return the state of the root; see :func:`read_root` for errors."""

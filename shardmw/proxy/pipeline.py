@@ -27,7 +27,7 @@ from shardmw.backend.config import (
 SHARDMW = 'shardmw'
 LISTINGS = 'shardmw_listings'
 
-#: The filters that may stand right of shardmw.
+#: The filters that may be right of shardmw.
 RIGHT = ('proxy_logging',)
 
 #: Filters that a proxy adds to a pipeline that lacks them, right of the first

@@ -47,6 +47,8 @@ class Plan:
     :param rows: about how many rows it moves
     :param seconds: about how long it takes, without the time to settle
     :param steps: what it does, each with the seconds from the start to it
+    :param settle_seconds: how long it settles; 0 if only its last steps are
+                           left
     """
 
     account: str
@@ -58,6 +60,7 @@ class Plan:
     depth: int = 0
     former_depth: int = 0
     steps: tuple[tuple[float, str], ...] = ()
+    settle_seconds: float = 0
 
     def __str__(self) -> str:
         """Return the change in words, with both depths if they differ."""
@@ -366,17 +369,22 @@ class Changes:
             self.options.rows_per_second,
         )
         change = Resharding(dry_run, self.options)
-        change.begin(*sharding)
+        try:
+            change.begin(*sharding)
+        except ChangeRefusedError as err:
+            raise _refused(path, err) from err
         change.run_dry()
+        settle_seconds = self.options.settle_seconds if dry_run.moves else 0
         return Plan(
             *path.place,
             sharding.shards,
             former.shards,
             dry_run.rows,
-            dry_run.now() - self.options.settle_seconds,
+            dry_run.now() - settle_seconds,
             sharding.depth,
             former.depth,
             tuple(dry_run.steps()),
+            settle_seconds,
         )
 
     def _check_count(self, place: Place, shards: int) -> None:

@@ -198,10 +198,9 @@ class Resharder(Daemon):
         :param done: changes to leave out, which it has worked on already
         :returns: the changes that it has started to work on
         """
-        listed, started = set(), []
+        started = []
         for path in self.scope.changes():
             place = path.place
-            listed.add(place)
             job = self._jobs.setdefault(place, Job(path, self.means))
             if not (job.is_running or place in done):
                 job.start()
@@ -209,7 +208,7 @@ class Resharder(Daemon):
         self._jobs = {
             place: job
             for place, job in self._jobs.items()
-            if job.is_running or place in listed
+            if job.is_running or not job.is_over
         }
         changing = [job for job in self._jobs.values() if job.progress]
         self.metrics.note(

@@ -3,9 +3,11 @@
 
 :mod:`shardmw.reshard.resharding` decides which step is next. :class:`Executor`
 carries it out; :class:`DryRun` only notes it. So a dry run takes the same
-decisions as the change itself.
+decisions as the change itself. It does not show what the change would have to
+wait for: a replica that lacks the record, or Swift's own sharder.
 """
 
+import math
 import time
 from dataclasses import replace
 
@@ -39,6 +41,9 @@ from shardmw.swift.concurrency import sleep
 #: The rate without a limit, for estimates of the time that a change takes.
 USUAL_ROWS_PER_SECOND = 10_000
 
+#: How often to look whether a change that waits has been cancelled.
+LOOK_SECONDS = 10
+
 
 class Executor:
     """Carries out the steps of changes of one container.
@@ -47,6 +52,8 @@ class Executor:
     :param path: the path of the container
     :param notes_progress: True to store the progress in the register
     """
+
+    look_seconds: float = LOOK_SECONDS
 
     def __init__(
         self,
@@ -176,16 +183,19 @@ class DryRun(Executor):
 
     :param rows_per_second: the most rows to move a second; 0 for no limit
     :ivar rows: about how many rows would move
+    :ivar moves: True if rows would move, even if there are none now
     """
+
+    look_seconds = math.inf
 
     def __init__(
         self, backend: Backend, env: dict, path: Path, rows_per_second: int
     ) -> None:
         super().__init__(backend, env, path)
         self.rows = 0
+        self.moves = False
         self._steps: list[tuple[float, str]] = []
         self._deleted = 0
-        self._has_moved = False
         self._rate = rows_per_second or USUAL_ROWS_PER_SECOND
         self._seconds = 0.0
         self._root: RootState | None = None
@@ -232,17 +242,20 @@ class DryRun(Executor):
         """Note that container sync would be switched, if it is set."""
         are_set = agreed_settings(self.backend, self.env, self.path).are_set
         if are_set:
-            side = 'new' if target.layout.rules.syncs is Side.NEW else 'old'
-            self._add(f'have container-sync read the {side} place')
+            layout = target.layout
+            side = 'new' if layout.rules.syncs is Side.NEW else 'old'
+            place = 'nothing' if layout.synced is None else f'the {side} place'
+            self._add(f'have container-sync read {place}')
         return are_set
 
     def move(self, row_pass: RowPass, places: list[Place]) -> int:
         """Note that rows would move; find none."""
-        if not self._has_moved:
-            self._has_moved = True
+        if not self.moves:
+            self.moves = True
             self.rows = self.rows_in(places)
             self._add(f'move about {self.rows:,} rows')
             self._seconds += self.rows / self._rate
+            row_pass.found = self.rows
         return 0
 
     def forward_tombstones(

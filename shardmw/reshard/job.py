@@ -56,12 +56,14 @@ class Job:
     """Continues the change of one container, or takes its last steps.
 
     :ivar progress: of the change that it is working on; None for none
+    :ivar is_over: True once it has removed the container from the register
     """
 
     def __init__(self, path: Path, means: Means) -> None:
         self.path = path
         self.means = means
         self.progress: Progress | None = None
+        self.is_over = False
         self._thread = None
         # The serial of the last record, once this process has taken the last
         # steps of its change: the writer may have been interrupted.
@@ -125,13 +127,13 @@ class Job:
             if layout and self._completed != layout.serial:
                 change.complete()
                 self._completed = layout.serial
-            if layout is None or self._is_over(layout):
+            if layout is None or self._is_settled(layout):
                 self._drop()
         finally:
             self.note_metrics()
             self.progress = None
 
-    def _is_over(self, layout: Layout) -> bool:
+    def _is_settled(self, layout: Layout) -> bool:
         """Return True if no rows from before a change can come any more."""
         age = time.time() - time_of_id(layout.serial)
         return not layout.is_changing and age > self.means.reclaim_age
@@ -148,13 +150,17 @@ class Job:
         if now - self._unneeded > self.means.write_seconds:
             self.means.register.remove(self.path)
             self._unneeded = None
+            self.is_over = True
             root = self._read_root()
             if root.record and root.record.is_changing:
+                self.is_over = False
                 self.means.register.note(self.path)
 
     def _report(self, progress: Progress) -> None:
         """Log the progress if the phase or the problem is another one."""
         self.progress = progress
+        if progress.is_queued:
+            return
         phase = '' if progress.problem else progress.phase
         state = (phase, progress.problem)
         if self._logged == state:
@@ -172,12 +178,10 @@ class Job:
         """Send the metrics of the change that it is working on."""
         if self.progress is None:
             return
-        metrics, (account, container) = (
-            self.means.cluster.backend.metrics,
-            self.path.place,
-        )
-        is_waiting = int(bool(self.progress.problem))
-        metrics.note_of(account, container, WAITING, is_waiting)
-        metrics.note_of(account, container, MOVED, self.progress.moved)
-        if self.progress.total is not None:
-            metrics.note_of(account, container, TO_MOVE, self.progress.total)
+        progress, metrics = self.progress, self.means.cluster.backend.metrics
+        account, container = self.path.place
+        has_failed = bool(progress.problem) and not progress.is_queued
+        metrics.note_of(account, container, WAITING, int(has_failed))
+        metrics.note_of(account, container, MOVED, progress.moved)
+        if progress.total is not None:
+            metrics.note_of(account, container, TO_MOVE, progress.total)

@@ -34,6 +34,7 @@ class Progress:
     :ivar problem: why it waits, '' if it does not
     :ivar change: the id of the layout that it changes to, and the sharding
                   before; None if only its last steps are left
+    :ivar is_queued: True if it waits for other changes, and not for a failure
     """
 
     phase: str = ''
@@ -41,6 +42,7 @@ class Progress:
     total: int | None = None
     problem: str = ''
     change: tuple[str, Sharding] | None = None
+    is_queued: bool = False
 
 
 @dataclass(frozen=True, slots=True)

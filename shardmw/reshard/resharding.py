@@ -57,9 +57,7 @@ POLL_SECONDS = 0.5
 #: are removed only after a check that is not older than their copies.
 CHECK_SECONDS = STAY_SECONDS
 
-#: How often to look whether a change that settles has been cancelled, and
-#: whether a change that waits for its turn to move rows may begin.
-LOOK_SECONDS = 10
+#: How often to look whether a change that waits for a slot may move rows.
 SLOT_SECONDS = 0.5
 
 #: How many times the old place is looked through while it settles.
@@ -477,8 +475,8 @@ class Resharding:
     def _move(self, root: RootState) -> None:
         """Move rows until the old place has stayed empty.
 
-        If a pass fails, the time to settle goes on: the next pass finds the
-        rows that have come meanwhile.
+        If a pass fails that has found no rows, the time to settle goes on: the
+        next pass finds the rows that have come meanwhile.
         """
         target = self._target(root, root.record)
         if self._moving != target.layout:
@@ -503,20 +501,24 @@ class Resharding:
 
     def _seconds_to_settle(self) -> float:
         """Return how long the old place still has to stay empty."""
-        quiet_seconds = self.executor.now() - self._quiet_since
-        return self.options.settle_seconds - quiet_seconds
+        # In this order, a dry run reaches the end in spite of roundings.
+        end = self._quiet_since + self.options.settle_seconds
+        return end - self.executor.now()
 
     @contextmanager
     def _move_slot(self) -> Iterator[None]:
         """Hold one of the slots for changes that move rows in a block."""
         earlier = self.progress.problem
         while not self.slots.take():
+            self.progress.is_queued = True
             self._note(
-                problem=f'rows of {self.slots.most} other containers are '
-                'moving (concurrency)'
+                'waiting to move',
+                f'rows of {self.slots.most} other containers are moving '
+                '(concurrency)',
             )
             self.executor.wait(SLOT_SECONDS)
         try:
+            self.progress.is_queued = False
             self.progress.problem = earlier
             yield
         finally:
@@ -529,7 +531,7 @@ class Resharding:
         """
         end = self.executor.now() + seconds
         while (left := end - self.executor.now()) > 0:
-            self.executor.wait(min(left, LOOK_SECONDS))
+            self.executor.wait(min(left, self.executor.look_seconds))
             self._check_record(layout)
             self._note()
 
@@ -593,7 +595,7 @@ class Resharding:
     def _note_moved(self, rows: int) -> None:
         self.progress.moved += rows
         self.backend.metrics.note(RESHARDED_ROWS, rows)
-        self._note(problem='' if rows else None)
+        self._note(problem='')
 
     def _put_shards(self, target: LogicalContainer) -> None:
         self.executor.put_shards(target)

@@ -270,8 +270,8 @@ class TestReason:
         assert self.reason(auditor, problem) == 'known'
 
     def test_is_the_failure_of_its_container(self, auditor, stray):
-        failure = Problem(FAILED, 'c', '', 'too few took rows')
-        assert self.reason(auditor, stray, failure) == 'too few took rows'
+        failure = Problem(FAILED, 'c', '', 'too few stored rows')
+        assert self.reason(auditor, stray, failure) == 'too few stored rows'
 
     def test_is_a_server_that_does_not_answer(self, swift, auditor, stray):
         place = f'{HIDDEN}/{backing(swift, 1)}'

@@ -19,11 +19,7 @@ from shardmw.core.paths import Path
 from shardmw.core.placement import REGISTER, backing_container, shard_of
 from shardmw.proxy.listing import request as listing_request
 from shardmw.reshard import executor, resharding, row_mover, row_pass
-from shardmw.reshard.executor import (
-    USUAL_ROWS_PER_SECOND,
-    DryRun,
-    Executor,
-)
+from shardmw.reshard.executor import DryRun, Executor
 from shardmw.reshard.late_rows import settle
 from shardmw.reshard.register import Register
 from shardmw.reshard.resharding import (
@@ -33,6 +29,7 @@ from shardmw.reshard.resharding import (
 )
 from shardmw.reshard.row_pass import Pace
 from shardmw.swift.concurrency import sleep, spawn
+from test.unit.containers import OLD_ID
 from test.unit.fakeswift import (
     ACCOUNT,
     HIDDEN,
@@ -1053,11 +1050,15 @@ class TestCancel:
             change(swift).cancel()
 
 
+#: The most rows a second of dry runs: all rows take a minute.
+RATE = len(NAMES) // 60
+
+
 class TestDryRun:
     """A dry run takes the decisions of the change, and does nothing."""
 
     def dry_run(self, swift: FakeSwift, shards: int) -> DryRun:
-        executor = DryRun(backend(swift), environ(), PATH, 0)
+        executor = DryRun(backend(swift), environ(), PATH, RATE)
         planned = Resharding(executor, MoveOptions())
         planned.begin(shards)
         planned.run_dry()
@@ -1096,21 +1097,15 @@ class TestDryRun:
     def test_notes_when_each_step_would_be_taken(self, swift):
         fill(swift, 4)
         planned = self.dry_run(swift, 2)
-        moving = len(NAMES) / USUAL_ROWS_PER_SECOND
+        moving = len(NAMES) / RATE
         assert planned.rows == len(NAMES)
         assert planned.steps() == [
             (0, 'create 2 shards'),
             (0, 'write the layout record: announced'),
             (65, 'write the layout record: moving'),
             (130, f'move about {len(NAMES)} rows'),
-            (
-                pytest.approx(130 + moving + 86400),
-                'write the layout record: done',
-            ),
-            (
-                pytest.approx(195 + moving + 86400),
-                'delete 4 shards of the former layout',
-            ),
+            (130 + moving + 86400, 'write the layout record: done'),
+            (195 + moving + 86400, 'delete 4 shards of the former layout'),
         ]
 
     def test_of_a_change_under_way_notes_what_is_left(self, swift):
@@ -1124,6 +1119,26 @@ class TestDryRun:
             'write the layout record: done',
             'delete 4 shards of the former layout',
         ]
+
+    @pytest.mark.parametrize('seconds', [0, 0.1, 60.1, 1e12])
+    def test_ends_however_long_a_change_settles(self, swift, seconds):
+        fill(swift, 4)
+        executor = DryRun(backend(swift), environ(), PATH, 7)
+        planned = Resharding(executor, MoveOptions(2.775, seconds))
+        planned.begin(2)
+        planned.run_dry()
+        assert executor.now() >= seconds
+
+    def test_of_last_steps_moves_no_rows(self, swift):
+        fill(swift, 4)
+        earlier = backing_container('c', OLD_ID, 0)
+        swift.put_container(f'/{HIDDEN}/{earlier}')
+        swift.update_accounts()
+        planned = self.dry_run(swift, 4)
+        assert planned.steps() == [
+            (65, 'delete 1 shards of the former layout')
+        ]
+        assert not planned.moves
 
     def test_is_refused_as_the_change_is(self, swift):
         fill(swift, 4)

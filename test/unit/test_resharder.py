@@ -424,6 +424,7 @@ def test_a_change_that_waits_for_its_turn_says_so(swift, daemon):
     change.run()
     problem = 'rows of 1 other containers are moving (concurrency)'
     assert seen == [('waiting to move', problem)]
+    assert not change.progress.is_queued
     assert change.progress.phase == 'done'
 
 
