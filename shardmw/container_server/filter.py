@@ -13,6 +13,10 @@ listed without being merged first::
     [filter:shardmw-container]
     use = egg:shardmw#shardmw_container
 
+What it buys (doc/performance.md): a listing of 32 shards in pages of 1,000
+rows has 1.70 times the rate of a plain container's instead of 0.55 times, in
+pages of 100 rows 0.61 instead of 0.17.
+
 Proxies find out by themselves which servers have the filter. It returns what a
 GET or HEAD of an existing, unsplit container would return. For any other
 container, the proxy has to send a separate request. The filter must be the
