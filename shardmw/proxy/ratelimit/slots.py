@@ -5,6 +5,10 @@ The algorithm is in :mod:`shardmw.core.gcra`; this module does its I/O. A
 worker has at most one reservation per container under way. It serves all the
 writes that wait for a slot of that container.
 
+A busy worker reserves slots ahead. What this buys (``shardmw-bench scenario
+filter-cost``): 0.002 operations of memcached for a write to a plain container
+and 0.05 for one to 32 shards, instead of one for each write.
+
 While memcached is unavailable, each worker admits writes at its own share of
 the rate. It probes memcached in the background, and once memcached is back the
 worker reserves there what it admitted meanwhile.
