@@ -15,7 +15,7 @@ INVALID = -1
 
 
 class AskedSharding:
-    """What the headers of a request ask for.
+    """Reads the shard count and the depth that a request asks for.
 
     :ivar count: the shard count; None if the request has none, INVALID if no
                  container can have it

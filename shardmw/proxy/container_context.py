@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the handlers of one PUT, POST or DELETE of a container have in common.
+"""Contexts of PUT, POST and DELETE of containers, and what they share.
 
-Such a request is a context: an object that lives as long as the request, and
-has it, its path and the parts of the filter.
+A context is an object that lives as long as a client's request, and has it,
+its path and the parts of the filter.
 """
 
 import dataclasses

@@ -4,8 +4,7 @@
 A HEAD reads every shard and keeps the sums for a few seconds. While they are
 kept, the next HEAD reads the root only. What this buys (doc/performance.md): a
 HEAD that reads 32 shards has 0.42 times the rate of a plain container's, and
-one that reads 128 has 0.19; a HEAD of the root alone costs as much as a plain
-one.
+one that reads 128 has 0.19.
 """
 
 from collections.abc import Iterable

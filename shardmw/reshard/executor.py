@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a change of layout does to a cluster, one method for each kind of step.
+"""Carry out the steps of a change of layout, or only note them.
 
 :mod:`shardmw.reshard.resharding` decides which step is next. :class:`Executor`
 carries it out; :class:`DryRun` only notes it. So a dry run takes the same

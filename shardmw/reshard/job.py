@@ -26,7 +26,7 @@ LOOK_SECONDS = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """What all jobs of a process share.
+    """Holds the parts and options that all jobs of a process share.
 
     :param reclaim_age: how long late rows of a former layout may come, in
                         seconds
@@ -82,6 +82,7 @@ class Job:
         """Begin to work, once few other jobs are about to read a layout."""
         while not self.means.looks.take():
             sleep(LOOK_SECONDS)
+        self.is_over = False
         self._thread = spawn(self._run)
 
     def _run(self) -> None:

@@ -12,7 +12,7 @@ from shardmw.swift.concurrency import Timeout
 
 
 class Scope:
-    """What one process of the daemon looks after.
+    """Lists the accounts and containers that one process looks after.
 
     :param accounts: accounts to look at that the register may lack
     :param processes: how many processes divide the containers; 0 or 1: all

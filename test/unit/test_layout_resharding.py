@@ -1123,8 +1123,8 @@ class TestDryRun:
     @pytest.mark.parametrize('seconds', [0, 0.1, 60.1, 1e12])
     def test_ends_however_long_a_change_settles(self, swift, seconds):
         fill(swift, 4)
-        executor = DryRun(backend(swift), environ(), PATH, 7)
-        planned = Resharding(executor, MoveOptions(2.775, seconds))
+        executor = DryRun(backend(swift), environ(), PATH, 11)
+        planned = Resharding(executor, MoveOptions(60, seconds))
         planned.begin(2)
         planned.run_dry()
         assert executor.now() >= seconds
