@@ -26,14 +26,8 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 from urllib.parse import quote
 
-# It must come first: it and statsd_client import each other.
-import swift.common.utils  # noqa: F401
-from swift.common.statsd_client import (
-    get_labeled_statsd_client,
-    get_statsd_client,
-)
-
 from shardmw.core.bounded import BoundedDict
+from shardmw.swift.statsd import open_sender
 
 #: The kinds of metrics, as statsd names them.
 COUNTER, TIMER, GAUGE = 'c', 'ms', 'g'
@@ -275,37 +269,21 @@ def open_metrics(conf: Mapping, logger, containers: int) -> Metrics:
     """
     if not conf.get(HOST_OPTION):
         return SILENT
-    send = _sender(conf, logger)
+    send = open_sender(conf, DOTTED_PREFIX, logger)
     # A sample of a counter or timer is enough to estimate the whole. A gauge
     # that is left out is missing until the daemon's next interval.
     whole = {k: v for k, v in conf.items() if k not in SAMPLING_OPTIONS}
-    send_gauge = _sender(whole, logger)
+    send_gauge = open_sender(whole, DOTTED_PREFIX, logger)
 
     def send_either(
         metric: Metric, value: float, labels: Mapping[str, str]
     ) -> None:
-        (send_gauge if metric.kind == GAUGE else send)(metric, value, labels)
+        (send_gauge if metric.kind == GAUGE else send)(
+            metric.name,
+            metric.dotted.format(**labels),
+            metric.kind,
+            value,
+            labels,
+        )
 
     return Metrics(send_either, containers, logger)
-
-
-def _sender(
-    conf: Mapping, logger
-) -> Callable[[Metric, float, Mapping[str, str]], None]:
-    """Return a function that sends a metric with its value and labels."""
-    labelled = get_labeled_statsd_client(conf, logger)
-    dotted = get_statsd_client(conf, DOTTED_PREFIX, logger)
-
-    # Swift's clients have no public method for gauges.
-    def send_labelled(
-        metric: Metric, value: float, labels: Mapping[str, str]
-    ) -> None:
-        labelled._send(metric.name, value, metric.kind, labels=labels)
-
-    def send_dotted(
-        metric: Metric, value: float, labels: Mapping[str, str]
-    ) -> None:
-        dotted._send(metric.dotted.format(**labels), value, metric.kind)
-
-    has_labels = labelled.label_formatter is not None
-    return send_labelled if has_labels else send_dotted

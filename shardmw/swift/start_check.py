@@ -37,7 +37,8 @@ def redirection_problem(app: Application) -> str | None:
     req = Request(env)
     try:
         info = controller.container_info(_ACCOUNT, _CONTAINER, req)
-        _part, _nodes, place, _state = controller._get_update_target(req, info)
+        # From Swift 2.34 on, the state of the root follows.
+        _part, _nodes, place, *_ = controller._get_update_target(req, info)
     except Exception as err:
         return f'{type(err).__name__}: {err}'
     if place == str(_BACKING):

@@ -777,7 +777,10 @@ def _running(
         try:
             yield swift
         finally:
-            swift.watchdog.kill()
+            if hasattr(swift.watchdog, 'kill'):
+                swift.watchdog.kill()
+            else:  # before Swift 2.34
+                swift.watchdog._run_gth.kill()
 
 
 def filtered(swift: FakeSwift, **conf: str) -> ShardMiddleware:

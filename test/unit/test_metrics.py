@@ -8,6 +8,7 @@ import re
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from unittest import mock
 
 import pytest
 import yaml
@@ -31,9 +32,11 @@ from shardmw.backend.metrics import (
     container_labels,
     open_metrics,
 )
+from shardmw.swift.statsd import get_labeled_statsd_client
 from test.unit.fakeswift import Logger
 
 LOGGER = get_logger({})
+CLIENT_WITH_LABELS = 'shardmw.swift.statsd.get_labeled_statsd_client'
 PROJECT = Path(__file__).parents[2]
 DOCUMENTATION = PROJECT / 'doc' / 'metrics.md'
 PROMETHEUS = PROJECT / 'etc' / 'prometheus'
@@ -101,6 +104,11 @@ class Clock:
         return self.now
 
 
+def by_release(labelled: str, dotted: str) -> str:
+    """Return what is sent with statsd_label_mode: Swift 2.36 has labels."""
+    return labelled if get_labeled_statsd_client else dotted
+
+
 class TestSending:
     """Through Swift's own clients, to a socket."""
 
@@ -137,28 +145,40 @@ class TestSending:
         assert statsd.line() == dotted
         conf = {**statsd.conf, 'statsd_label_mode': 'dogstatsd'}
         open_metrics(conf, LOGGER, 0).note(metric, value, **labels)
-        assert statsd.line() == labelled
+        assert statsd.line() == by_release(labelled, dotted)
 
     def test_quotes_names_of_containers(self, statsd):
         name = 'logs.2026/ü|:#,'
         quoted = 'logs%2E2026%2F%C3%BC%7C%3A%23%2C'
         opened = open_metrics(statsd.conf, LOGGER, 1)
         opened.note_of('AUTH_ci', name, WRITES_OF_CONTAINER)
-        assert statsd.line() == f'shardmw.top.writes.AUTH_ci.{quoted}:1|c'
+        dotted = f'shardmw.top.writes.AUTH_ci.{quoted}:1|c'
+        assert statsd.line() == dotted
         conf = {**statsd.conf, 'statsd_label_mode': 'dogstatsd'}
         opened = open_metrics(conf, LOGGER, 1)
         opened.note_of('AUTH_ci', name, WRITES_OF_CONTAINER)
         labels = f'account:AUTH_ci,container:{quoted}'
-        assert statsd.line() == f'shardmw_top_writes:1|c|#{labels}'
+        labelled = f'shardmw_top_writes:1|c|#{labels}'
+        assert statsd.line() == by_release(labelled, dotted)
 
     def test_has_swifts_prefix_and_labels_of_users(self, statsd):
         conf = {**statsd.conf, 'log_statsd_metric_prefix': 'p1'}
         open_metrics(conf, LOGGER, 0).note(ROWS_LIMIT, 5)
-        assert statsd.line() == 'p1.shardmw.rows_per_shard:5|g'
+        dotted = 'p1.shardmw.rows_per_shard:5|g'
+        assert statsd.line() == dotted
         conf['statsd_label_mode'] = 'dogstatsd'
         conf['statsd_user_label_site'] = 'a'
         open_metrics(conf, LOGGER, 0).note(ROWS_LIMIT, 5)
-        assert statsd.line() == 'shardmw_rows_per_shard:5|g|#user_site:a'
+        labelled = 'shardmw_rows_per_shard:5|g|#user_site:a'
+        assert statsd.line() == by_release(labelled, dotted)
+
+    def test_without_labels_warns_if_they_are_configured(self, statsd):
+        conf = {**statsd.conf, 'statsd_label_mode': 'dogstatsd'}
+        logger = Logger()
+        with mock.patch(CLIENT_WITH_LABELS, None):
+            open_metrics(conf, logger, 0).note(ROWS_LIMIT, 5)
+        assert statsd.line() == 'shardmw.rows_per_shard:5|g'
+        assert 'needs Swift 2.36' in logger.lines[0]
 
     @pytest.mark.parametrize('option', SAMPLING_OPTIONS)
     def test_leaves_out_no_gauges(self, statsd, option):

@@ -20,7 +20,11 @@ import time
 from pathlib import Path
 
 from swift.common import utils
-from swift.common.utils import logs
+
+try:
+    from swift.common.utils import logs
+except ImportError:  # before Swift 2.34
+    logs = utils
 
 DAEMONS = {
     'account-auditor': 'swift.account.auditor:AccountAuditor',
