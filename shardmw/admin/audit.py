@@ -7,7 +7,7 @@ from functools import partial
 
 from swift.common.utils import Timestamp
 
-from shardmw.admin.export import rows_of
+from shardmw.admin.walk import rows_of
 from shardmw.backend.accounts import account_rows
 from shardmw.backend.answers import Answer
 from shardmw.backend.backing_containers import (

@@ -5,8 +5,6 @@ Swift's modules read ``swift.conf`` when they are imported. So modules that use
 them are imported only once the folder of that file is known.
 """
 
-import json
-import sys
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from pathlib import Path
@@ -25,6 +23,7 @@ from shardmw.admin.arguments import (
 from shardmw.admin.change_commands import cancel, reshard, status
 from shardmw.admin.completion import completion_help
 from shardmw.admin.names import parse_name
+from shardmw.admin.object_commands import empty, export
 from shardmw.admin.printing import (
     print_json,
     print_pairs,
@@ -330,42 +329,6 @@ def check(
     context.exit(FOUND if findings or problems else 0)
 
 
-@main.command('export')
-@CONTAINER
-@click.option(
-    '-0',
-    '--null',
-    'is_null',
-    is_flag=True,
-    help='End each name with a zero byte instead of a line break.',
-)
-@click.option(
-    '--json', 'as_json', is_flag=True, help='Print a JSON object per row.'
-)
-@click.pass_obj
-def export_(
-    connect: Callable,
-    container: SwiftPath,
-    is_null: bool,
-    as_json: bool,
-) -> None:
-    """Print the names of all objects in A/C, in order.
-
-    The names are read from the databases, so the command also works on a
-    cluster whose proxies no longer have the filter. Names can contain line
-    breaks: to tell them apart, use -0 or --json.
-    """
-    cluster = connect()
-    from shardmw.admin.export import export
-
-    end = '\0' if is_null else '\n'
-    write = sys.stdout.buffer.write
-    for row in export(cluster, container):
-        text = json.dumps(row) if as_json else row['name']
-        write((text + end).encode())
-    sys.stdout.buffer.flush()
-
-
 @main.command()
 @click.argument(
     'container', metavar='[A/C]', type=ContainerName(), required=False
@@ -471,7 +434,7 @@ def audit(
     context.exit(FOUND if left else 0)
 
 
-for _command in (reshard, status, cancel):
+for _command in (reshard, status, cancel, export, empty):
     main.add_command(_command)
 
 

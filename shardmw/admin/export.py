@@ -1,75 +1,45 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All names of a container, read without the filter."""
+"""All rows of a container, in the order of their names."""
 
 import heapq
 import itertools
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator
 from operator import itemgetter
-from urllib.parse import quote
 
-from shardmw.backend.backing_containers import listed_backing
-from shardmw.backend.containers import BackendError
-from shardmw.backend.page_limits import container_page
-from shardmw.core.layout import PLAIN
-from shardmw.core.paths import Path
+from shardmw.admin.walk import ROWS_IN_MEMORY, Places, rows_of
 from shardmw.reshard.cluster import SwiftCluster
-
-#: How many rows to hold in memory at most.
-ROWS_IN_MEMORY = 200_000
 
 _NAME = itemgetter('name')
 
 
-def export(cluster: SwiftCluster, path: Path) -> Iterator[dict]:
+def export(
+    cluster: SwiftCluster, places: Places, prefix: str = '', after: str = ''
+) -> Iterator[dict]:
     """List all rows of a container, in the order of their names.
 
     Strays and rows of earlier layouts are included. In each range of names,
     the places that rows move out of are read before those that they move into:
     a row that moves meanwhile is found in one of the two.
 
+    :param prefix: what the names begin with
+    :param after: the name to begin after
     :returns: rows as in Swift's JSON listings, each name once
-    :raises AdminError: if the container does not exist
     :raises BackendError: if a database cannot be read
     """
-    root = cluster.root(path)
-    target = cluster.logical(path, root)
-    layout = root.record or PLAIN
-    first = [
-        each.path(path)
-        for each in listed_backing(cluster.backend, cluster.base, path)
-        if not layout.has(each.name.layout_id, each.name.shard)
-    ]
-    shards = [
-        [target.backing_path(shard) for shard in stage]
-        for stage in (target.read_stages() if target else ())
-    ]
-    if target and target.moves_to_root:
-        stages = [first, *shards, [path]]
-    else:
-        stages = [[*first, path], *shards]
-    needed = [path for stage in shards for path in stage]
-    merge = _Merge(cluster, [stage for stage in stages if stage], needed)
-    yield from _once(merge.rows(0, '', ''))
+    yield from _once(_Merge(cluster, places, prefix).rows(0, after, ''))
 
 
 class _Merge:
-    """Merges the rows of places that are read in stages.
-
-    :param stages: the places of each stage, in the order to read them
-    :param needed: the places that must exist
-    """
+    """Merges the rows of places that are read in stages."""
 
     def __init__(
-        self,
-        cluster: SwiftCluster,
-        stages: Sequence[Sequence[Path]],
-        needed: Collection[Path],
+        self, cluster: SwiftCluster, places: Places, prefix: str
     ) -> None:
         self._cluster = cluster
-        self._stages = stages
-        self._needed = needed
+        self._places = places
+        self._prefix = prefix
         # Half of the memory is for pages, half for windows.
-        self._window = max(1, ROWS_IN_MEMORY // 2 // len(stages))
+        self._window = max(1, ROWS_IN_MEMORY // 2 // len(places.stages))
 
     def rows(self, stage: int, after: str, end: str) -> Iterator[dict]:
         """List the rows of a stage and all later ones, by name.
@@ -77,13 +47,14 @@ class _Merge:
         A stage is read in windows. After each window, the later stages are
         read over the same range of names.
 
+        :param stage: its index
         :param after: the name to begin after, '' for the first one
         :param end: the last name, '' for no bound
         """
         rows = self._of_stage(stage, after)
         if end:
             rows = itertools.takewhile(lambda row: row['name'] <= end, rows)
-        if stage == len(self._stages) - 1:
+        if stage == len(self._places.stages) - 1:
             yield from rows
             return
         while True:
@@ -97,51 +68,24 @@ class _Merge:
             after = window_end
 
     def _of_stage(self, stage: int, after: str) -> Iterator[dict]:
-        places = self._stages[stage]
-        page = max(1, self._window // len(places))
+        paths = self._places.stages[stage]
+        # A place has a page that is merged and one that is read ahead.
+        page = max(1, self._window // len(paths) // 2)
+        needed = self._places.needed
         return heapq.merge(
             *(
-                rows_of(self._cluster, path, page, after, path in self._needed)
-                for path in places
+                rows_of(
+                    self._cluster,
+                    path,
+                    page,
+                    after,
+                    path in needed,
+                    self._prefix,
+                )
+                for path in paths
             ),
             key=_NAME,
         )
-
-
-def rows_of(
-    cluster: SwiftCluster,
-    path: Path,
-    page: int,
-    marker: str = '',
-    must_exist: bool = False,
-) -> Iterator[dict]:
-    """List the rows of one container.
-
-    :param page: how many rows to ask for at once, if Swift allows it
-    :param marker: the name to begin after
-    :raises BackendError: if it cannot be read, or is missing and must exist
-    """
-    page = container_page(page)
-    while True:
-        answer = cluster.backend.send(
-            cluster.base,
-            'GET',
-            path.to_wsgi(),
-            f'format=json&limit={page}&marker={quote(marker)}',
-        )
-        if answer.is_missing and not must_exist:
-            return
-        if not answer.is_success:
-            raise BackendError(
-                None,
-                answer.status,
-                f'{path.place} answered {answer.status}',
-            )
-        rows = answer.rows()
-        yield from rows
-        if len(rows) < page:
-            return
-        marker = rows[-1]['name']
 
 
 def _once(rows: Iterator[dict]) -> Iterator[dict]:

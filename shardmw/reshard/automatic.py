@@ -142,7 +142,7 @@ class AutomaticChanges:
         """
         place = path.place
         try:
-            paths = self.changes.with_versions(path)
+            paths = self.changes.cluster.with_versions(path)
             measured = [self.survey.measured(each) for each in paths]
             suitable = max(map(self._suitable, measured))
             if any(each.shards != suitable for each in measured):

@@ -17,11 +17,7 @@ from shardmw.core.layout import (
     time_of_id,
 )
 from shardmw.core.paths import Path, Place
-from shardmw.core.placement import (
-    is_reserved,
-    versions_container,
-    versions_owner,
-)
+from shardmw.core.placement import versions_owner
 from shardmw.reshard.async_pending import backlog_text
 from shardmw.reshard.cluster import SwiftCluster
 from shardmw.reshard.errors import AdminError
@@ -129,13 +125,6 @@ class Changes:
         self.report = report
         self.register = Register(cluster.backend, cluster.env)
 
-    def with_versions(self, path: Path) -> list[Path]:
-        """Return a container, and the one of its old versions if it exists."""
-        if is_reserved(path.container):
-            return [path]
-        versions = path.of_container(versions_container(path.container))
-        return [path, versions] if self._root(versions).exists else [path]
-
     def asked(self, path: Path, shards: int, depth: int | None) -> Sharding:
         """Return the sharding that a command asks for.
 
@@ -200,7 +189,7 @@ class Changes:
         """
         self.cluster.root(path)
         cancelled, refusals, failures = [], [], []
-        for each in self.with_versions(path):
+        for each in self.cluster.with_versions(path):
             try:
                 self._resharding(each).cancel()
                 cancelled.append(each)
@@ -317,7 +306,7 @@ class Changes:
         A container that already has the requested layout, and no change to
         complete, is left out. If none is left, return the container itself.
         """
-        paths = self.with_versions(path)
+        paths = self.cluster.with_versions(path)
         undone = [each for each in paths if not self._is_done(each, sharding)]
         return undone or paths[:1]
 

@@ -24,7 +24,11 @@ from shardmw.backend.requests import Backend
 from shardmw.backend.roots import RootState, read_root
 from shardmw.backend.rows import row_at
 from shardmw.core.paths import Path, Place
-from shardmw.core.placement import hidden_account
+from shardmw.core.placement import (
+    hidden_account,
+    is_reserved,
+    versions_container,
+)
 from shardmw.proxy.filter import ShardMiddleware
 from shardmw.reshard.errors import AdminError
 from shardmw.reshard.swift_folder import in_one_line
@@ -70,6 +74,7 @@ class SwiftCluster:
     :param unfiltered: the configuration of the app if its pipeline lacks the
                        filter, None otherwise
     :param kept_seconds: how long proxies cache what they read from shards
+    :param client: sends requests through the filter
     """
 
     def __init__(
@@ -77,8 +82,10 @@ class SwiftCluster:
         app: Application,
         unfiltered: FilePath | None = None,
         kept_seconds: float = 0,
+        client: InternalClient | None = None,
     ) -> None:
         self.app = app
+        self.client = client
         self.kept_seconds = kept_seconds
         self._unfiltered = unfiltered
         logger = get_logger({}, USER_AGENT)
@@ -139,6 +146,14 @@ class SwiftCluster:
         if not root.exists:
             raise AdminError(f'{path.place}: no such container')
         return root
+
+    def with_versions(self, path: Path) -> list[Path]:
+        """Return a container, and the one of its old versions if it exists."""
+        if is_reserved(path.container):
+            return [path]
+        versions = path.of_container(versions_container(path.container))
+        root = read_root(self.backend, self.env, versions)
+        return [path, versions] if root.exists else [path]
 
     def logical(self, path: Path, root: RootState) -> LogicalContainer | None:
         """Return the sharded container of a root, None if it is plain."""
@@ -203,7 +218,9 @@ def open_cluster(conf: FilePath, swift_dir: FilePath) -> SwiftCluster:
     pipeline = pipeline_of(client.app)
     for each in pipeline:
         if isinstance(each, ShardMiddleware):
-            return SwiftCluster(pipeline[-1], kept_seconds=each.kept_seconds)
+            return SwiftCluster(
+                pipeline[-1], kept_seconds=each.kept_seconds, client=client
+            )
     return SwiftCluster(pipeline[-1], conf)
 
 

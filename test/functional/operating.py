@@ -211,7 +211,7 @@ def delete_unheard(admin: Admin, path: str) -> None:
     direct_delete_object(
         {'ip': ip, 'port': port, 'device': replica['device']},
         found['object_partition'],
-        *path.split('/'),
+        *path.split('/', 2),
         headers={
             'X-Timestamp': Timestamp.now().internal,
             'X-Container-Partition': str(found['row_partition']),

@@ -75,7 +75,7 @@ def test_stat_shows_each_shard(admin, owner):
     ran = admin('stat', f'{owner.account}/{SNOWMAN}')
     assert ran.returncode == 0, ran.stderr
     lines = ran.stdout.splitlines()
-    values = dict(re.split('  +', line, maxsplit=1) for line in lines[:8])
+    values = dict(re.split('  +', line, maxsplit=1) for line in lines[:9])
     assert values['layout'] == '4 shards'
     assert values['skew (fullest shard / mean)'] == '1.20'
     shown = [line for line in lines if line.startswith(f'{SNOWMAN}.')]

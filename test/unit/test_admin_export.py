@@ -2,11 +2,15 @@
 """The export of names by shardmw-admin, from Swift's own databases."""
 
 import time
+from collections.abc import Iterator
 
 import pytest
+from hypothesis import given
+from hypothesis.strategies import integers, lists
 from swift.common import constraints
 
-from shardmw.admin import export
+from shardmw.admin import export, walk
+from shardmw.admin.walk import is_unique, places_of, taking_turns
 from shardmw.backend.containers import RECORD_HEADER
 from shardmw.core.layout import Layout
 from shardmw.core.paths import Path
@@ -35,6 +39,11 @@ def small_pages(monkeypatch) -> None:
     """Read few rows at a time, as if containers had millions."""
     monkeypatch.setattr(constraints, 'CONTAINER_LISTING_LIMIT', 3)
     monkeypatch.setattr(export, 'ROWS_IN_MEMORY', 20)
+
+
+def exported(swift, prefix='', after='') -> Iterator[dict]:
+    cluster = SwiftCluster(swift)
+    return export.export(cluster, places_of(cluster, PATH), prefix, after)
 
 
 class Database:
@@ -72,8 +81,7 @@ class Database:
         return f'/{place}/{name}'
 
     def names(self) -> list[str]:
-        cluster = SwiftCluster(self.swift)
-        return [row['name'] for row in export.export(cluster, PATH)]
+        return [row['name'] for row in exported(self.swift)]
 
 
 @pytest.mark.parametrize('layout', LAYOUTS.values(), ids=LAYOUTS)
@@ -129,6 +137,70 @@ def test_an_export_holds_few_rows_in_memory(swift, monkeypatch, layout):
             yield row
 
     monkeypatch.setattr(export, 'rows_of', reading)
-    rows = export.export(SwiftCluster(swift), PATH)
+    rows = exported(swift)
     assert next(rows)['name'] == NAMES[0]
     assert len(read) <= 2 * export.ROWS_IN_MEMORY
+
+
+@pytest.mark.parametrize('layout', LAYOUTS.values(), ids=LAYOUTS)
+def test_an_export_can_begin_after_a_name_and_with_a_prefix(swift, layout):
+    database = Database(swift, layout)
+    for i, name in enumerate(NAMES):
+        database.put(name, database.new if i % 2 else database.former)
+    swift.update_accounts()
+    assert [row['name'] for row in exported(swift, after='o011')] == NAMES[12:]
+    assert [row['name'] for row in exported(swift, 'o01', 'o014')] == [
+        *('o015', 'o016', 'o017', 'o018', 'o019')
+    ]
+
+
+@pytest.mark.parametrize('layout', LAYOUTS.values(), ids=LAYOUTS)
+def test_a_walk_finds_each_row_in_its_place(swift, layout):
+    database = Database(swift, layout)
+    for i, name in enumerate(NAMES):
+        database.put(name, database.new if i % 2 else database.former)
+    swift.update_accounts()
+    cluster = SwiftCluster(swift)
+    places = places_of(cluster, PATH)
+    found = list(walk.walk(cluster, places, 'o0'))
+    assert sorted(row['name'] for _, row in found) == NAMES
+    middle = len(found) // 2
+    after = {place: row['name'] for place, row in found[:middle]}
+    rest = [row['name'] for _, row in walk.walk(cluster, places, 'o0', after)]
+    done = [row['name'] for _, row in found[:middle]]
+    assert sorted(done + rest) == NAMES
+
+
+@pytest.mark.parametrize('layout', LAYOUTS.values(), ids=LAYOUTS)
+def test_rows_are_unique_if_nothing_moves_and_there_are_no_strays(
+    swift, layout
+):
+    database = Database(swift, layout)
+    cluster = SwiftCluster(swift)
+    places = places_of(cluster, PATH)
+    is_changing = bool(layout and layout.is_changing)
+    assert is_unique(cluster, places) != is_changing
+    if layout and not is_changing:
+        database.put('stray', ('', 0))
+        assert not is_unique(cluster, places)
+
+
+@given(
+    lists(lists(integers(), max_size=5), max_size=8), integers(1, 9)
+)
+def test_iterators_take_turns(items, most):
+    started = []
+
+    def iterate(number):
+        started.append(number)
+        for item in items[number]:
+            yield number, item
+
+    found = list(taking_turns(map(iterate, range(len(items))), most))
+    assert sorted(started) == list(range(len(items)))
+    for number, own in enumerate(items):
+        assert [item for i, item in found if i == number] == own
+    first = [number for number, _ in found[:most]]
+    assert len({*first}) >= min(
+        most, sum(1 for own in items[:most] if own), len(found)
+    )

@@ -7,6 +7,7 @@ import pytest
 from swift.common.utils import Timestamp
 
 from shardmw.admin.export import export
+from shardmw.admin.walk import places_of
 from shardmw.backend.containers import RECORD_HEADER, BackendError
 from shardmw.core.layout import Layout
 from shardmw.core.paths import Path
@@ -57,7 +58,8 @@ def path(container: str) -> Path:
 
 
 def exported(cluster, container: str) -> list[str]:
-    return [row['name'] for row in export(cluster, path(container))]
+    places = places_of(cluster, path(container))
+    return [row['name'] for row in export(cluster, places)]
 
 
 class TestAccounts:
