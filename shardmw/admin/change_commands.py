@@ -202,6 +202,30 @@ def status(context: click.Context, as_json: bool) -> None:
     context.exit(0 if all(state.is_known for state in states) else FOUND)
 
 
+@click.command()
+@CONTAINER
+@click.argument(
+    'shards', metavar='[N]', type=click.IntRange(0, 1024), required=False
+)
+@click.pass_obj
+def floor(connect: Callable, container: Path, shards: int | None) -> None:
+    """Show the least number of shards that auto_shrink leaves A/C, or set it.
+
+    If a client has created A/C with a number of shards of its own, this is the
+    least number until another one is set. N = 0 allows any number. The
+    command "reshard" is not bound by it.
+    """
+    cluster = connect()
+    cluster.check_filter()
+    with _naming(container):
+        if shards is None:
+            shards = cluster.root(container).answer.floor
+        else:
+            cluster.root(container)
+            cluster.set_floor(container, shards)
+    click.echo(f'{_shown(*container.place)}: {shards}')
+
+
 @contextlib.contextmanager
 def _naming(container: Path) -> Iterator[None]:
     """Add the container's name to errors of servers."""

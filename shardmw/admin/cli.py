@@ -20,7 +20,7 @@ from shardmw.admin.arguments import (
     ContainerName,
     Name,
 )
-from shardmw.admin.change_commands import cancel, reshard, status
+from shardmw.admin.change_commands import cancel, floor, reshard, status
 from shardmw.admin.completion import completion_help
 from shardmw.admin.names import parse_name
 from shardmw.admin.object_commands import empty, export
@@ -175,6 +175,7 @@ def stat(context: click.Context, container: SwiftPath, as_json: bool) -> None:
             ('storage policy', state.policy),
             ('layout', state.layout),
             ('layout id', state.layout_id or 'none'),
+            ('least shards for auto_shrink', state.floor),
             ('objects', state.objects),
             ('bytes', state.bytes),
             ('strays', state.strays),
@@ -434,7 +435,7 @@ def audit(
     context.exit(FOUND if left else 0)
 
 
-for _command in (reshard, status, cancel, export, empty):
+for _command in (reshard, status, cancel, floor, export, empty):
     main.add_command(_command)
 
 

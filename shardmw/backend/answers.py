@@ -14,7 +14,7 @@ from swift.common.swob import (
     wsgi_quote,
 )
 
-from shardmw.backend.containers import BackendError
+from shardmw.backend.containers import FLOOR_HEADER, BackendError
 from shardmw.backend.fanout_turns import NoTurn
 from shardmw.backend.metrics import (
     OTHER,
@@ -52,6 +52,12 @@ class Answer(NamedTuple):
     status_line: str
     headers: HeaderKeyDict
     body: Iterable[bytes]
+
+    @property
+    def floor(self) -> int:
+        """Return the least number of shards of a root, 0 for any."""
+        text = self.headers.get(FLOOR_HEADER, '')
+        return int(text) if text.isascii() and text.isdecimal() else 0
 
     @property
     def status(self) -> int:

@@ -27,6 +27,10 @@ SHARD_DEPTH_HEADER = 'X-Container-Shard-Depth'
 RECORD_NAME = 'shardmw-layout'
 RECORD_HEADER = get_sys_meta_prefix('container') + RECORD_NAME
 
+#: The least number of shards that ``auto_shrink`` leaves a container: the one
+#: that its client has asked for, or an operator has set.
+FLOOR_HEADER = get_sys_meta_prefix('container') + 'shardmw-floor'
+
 #: The settings of container sync, as Swift has them.
 SYNC_TO_HEADER = 'X-Container-Sync-To'
 SYNC_KEY_HEADER = 'X-Container-Sync-Key'

@@ -24,6 +24,7 @@ from shardmw.backend.answers import Answer
 from shardmw.backend.backing_containers import is_forgotten, listed_backing
 from shardmw.backend.config import Options
 from shardmw.backend.containers import (
+    FLOOR_HEADER,
     RECORD_HEADER,
     BackendError,
     LogicalContainer,
@@ -262,7 +263,7 @@ class WriteContext(ContainerContext):
             'POST',
             path.to_wsgi(),
             headers={
-                RECORD_HEADER: target.layout.to_record(),
+                **self.record_headers(target.layout),
                 **root_headers(settings, target.layout.synced),
             },
         )
@@ -271,6 +272,17 @@ class WriteContext(ContainerContext):
         self.tools.layouts.forget(path)
         self.check_committed(target)
         return None
+
+    def record_headers(self, layout: Layout) -> dict[str, str]:
+        """Return the headers that make a container a sharded one.
+
+        A shard count that the client asks for is the least that
+        ``auto_shrink`` leaves.
+        """
+        headers = {RECORD_HEADER: layout.to_record()}
+        if self.asked.count:
+            headers[FLOOR_HEADER] = str(self.asked.count)
+        return headers
 
     def put_shards(
         self, target: LogicalContainer, policy: str, settings: dict[str, str]

@@ -220,7 +220,7 @@ class PutContext(WriteContext):
             if not is_taken and not is_outdated:
                 settings = asked_settings(self.backend, self.req)
                 headers = {
-                    RECORD_HEADER: target.layout.to_record(),
+                    **self.record_headers(target.layout),
                     POLICY_HEADER: policy,
                     **root_headers(settings, target.layout.synced),
                 }

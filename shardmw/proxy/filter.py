@@ -150,10 +150,7 @@ READS = ('GET', 'HEAD')
 
 
 class ShardMiddleware(LoadedFilter):
-    """Hands each request to the controller of its kind.
-
-    :ivar kept_seconds: how long the sums over shards are kept
-    """
+    """Hands each request to the controller of its kind."""
 
     def __init__(
         self,
@@ -164,7 +161,7 @@ class ShardMiddleware(LoadedFilter):
     ) -> None:
         pass_timestamps_on()
         self.app = app
-        self.kept_seconds = options.head_cache_seconds
+        self.options = options
         self._logger = logger
         self._parts = assemble(app, options, logger, metrics)
         self._faces_clients = True

@@ -2,7 +2,8 @@
 """Begin changes of containers that have too many rows, or too many shards."""
 
 import fnmatch
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from shardmw.backend.containers import BackendError
@@ -20,9 +21,20 @@ from shardmw.reshard.async_pending import backlog_text
 from shardmw.reshard.changes import Changes
 from shardmw.reshard.errors import AdminError
 from shardmw.reshard.scope import Scope
-from shardmw.reshard.shard_advice import NEAR, Fullest, Listed, suitable_shards
+from shardmw.reshard.shard_advice import (
+    HEADROOM,
+    NEAR,
+    Fullest,
+    Growth,
+    Listed,
+    power_of_two,
+    suitable_shards,
+)
 from shardmw.reshard.survey import Survey
 from shardmw.swift.concurrency import Timeout
+
+
+SECONDS_A_DAY = 86400
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +47,10 @@ class AutomaticOptions:
                             to deliver
     :param rows_per_shard: the most rows that a database should have
     :param containers: globs over ``account/container``
+    :param shrink_after_days: how long a layout must have been there before it
+                              gets fewer shards
+    :param write_limit: returns the writes per second that a database with so
+                        many rows may take, None for no limit
     :param max_shards: the most shards that a container may get
     """
 
@@ -43,11 +59,13 @@ class AutomaticOptions:
     despite_backlog: bool
     rows_per_shard: int
     containers: tuple[str, ...]
+    shrink_after_days: float = 0
+    write_limit: Callable[[int], float | None] = lambda _rows: None
     max_shards: int = SHARD_COUNT_LIMIT
 
 
 class AutomaticChanges:
-    """Announces the changes that containers need for their row counts."""
+    """Announces the changes that containers need for rows and write rates."""
 
     def __init__(
         self, changes: Changes, scope: Scope, options: AutomaticOptions, logger
@@ -58,6 +76,9 @@ class AutomaticChanges:
         self.logger = logger
         self.metrics = changes.cluster.backend.metrics
         self.survey = Survey(changes.cluster)
+        self._growth = Growth(options.write_limit)
+        # The containers that a rate limit has held for an hour until now.
+        self._held: set[Place] = set()
 
     def begin(self) -> None:
         """Announce the changes, and send metrics of the fullest containers."""
@@ -65,6 +86,7 @@ class AutomaticChanges:
         is_noted = self.metrics.is_on and self.metrics.containers > 0
         if not (options.grows or options.shrinks or is_noted):
             return
+        self._held.clear()
         fullest = Fullest(self.metrics.containers)
         backlog = '' if options.despite_backlog else None
         for account in self.scope.accounts():
@@ -100,15 +122,16 @@ class AutomaticChanges:
 
         A container changes together with that of its old versions.
         """
-        places = {
-            Place(
-                each.account, versions_owner(each.container) or each.container
-            )
-            for each in listed
-            if not (each.problem or each.phase)
-            and can_be_sharded(each.container)
-            and self._suitable(each) != each.shards
-        }
+        places = set()
+        for each in listed:
+            if each.problem or each.phase:
+                continue
+            if self._growth.is_held(each, time.monotonic()):
+                self._held.add(Place(each.account, each.container))
+            is_changed = self._suitable(each) != each.shards
+            if is_changed and can_be_sharded(each.container):
+                owner = versions_owner(each.container) or each.container
+                places.add(Place(each.account, owner))
         return [
             place.path
             for place in sorted(places)
@@ -124,8 +147,14 @@ class AutomaticChanges:
         suitable = suitable_shards(
             container, options.rows_per_shard, options.max_shards
         )
-        grows = suitable > container.shards
-        is_allowed = options.grows if grows else options.shrinks
+        if Place(container.account, container.container) in self._held:
+            more = power_of_two(HEADROOM * max(1, container.shards))
+            suitable = max(suitable, min(more, options.max_shards))
+        if suitable > container.shards:
+            is_allowed = options.grows
+        else:
+            days = (time.time() - container.since) / SECONDS_A_DAY
+            is_allowed = options.shrinks and days >= options.shrink_after_days
         return suitable if is_allowed else container.shards
 
     def _is_chosen(self, name: str) -> bool:

@@ -19,7 +19,9 @@ from swift.common.utils import (
 from swift.common.wsgi import ConfigFileError
 from swift.proxy.server import Application
 
-from shardmw.backend.containers import LogicalContainer
+from shardmw.backend.answers import require_success
+from shardmw.backend.config import Options
+from shardmw.backend.containers import FLOOR_HEADER, LogicalContainer
 from shardmw.backend.requests import Backend
 from shardmw.backend.roots import RootState, read_root
 from shardmw.backend.rows import row_at
@@ -73,7 +75,7 @@ class SwiftCluster:
 
     :param unfiltered: the configuration of the app if its pipeline lacks the
                        filter, None otherwise
-    :param kept_seconds: how long proxies cache what they read from shards
+    :param options: those of the filter
     :param client: sends requests through the filter
     """
 
@@ -81,12 +83,12 @@ class SwiftCluster:
         self,
         app: Application,
         unfiltered: FilePath | None = None,
-        kept_seconds: float = 0,
+        options: Options | None = None,
         client: InternalClient | None = None,
     ) -> None:
         self.app = app
+        self.options = options
         self.client = client
-        self.kept_seconds = kept_seconds
         self._unfiltered = unfiltered
         logger = get_logger({}, USER_AGENT)
         self.backend = Backend(app, logger, CONCURRENCY)
@@ -110,6 +112,11 @@ class SwiftCluster:
             self.app.recheck_container_existence,
             self.app.recheck_account_existence,
         )
+
+    @property
+    def kept_seconds(self) -> float:
+        """Return how long proxies cache what they read from shards."""
+        return self.options.head_cache_seconds if self.options else 0
 
     def check_filter(self) -> None:
         """Check that the configuration has the filter.
@@ -154,6 +161,18 @@ class SwiftCluster:
         versions = path.of_container(versions_container(path.container))
         root = read_root(self.backend, self.env, versions)
         return [path, versions] if root.exists else [path]
+
+    def set_floor(self, path: Path, shards: int) -> None:
+        """Set the least number of shards that ``auto_shrink`` leaves.
+
+        :param shards: 0 for any number
+        :raises BackendError: if it cannot be stored
+        """
+        headers = {FLOOR_HEADER: str(shards) if shards else ''}
+        answer = self.backend.send(
+            self.base, 'POST', path.to_wsgi(), headers=headers
+        )
+        require_success([answer])
 
     def logical(self, path: Path, root: RootState) -> LogicalContainer | None:
         """Return the sharded container of a root, None if it is plain."""
@@ -219,7 +238,7 @@ def open_cluster(conf: FilePath, swift_dir: FilePath) -> SwiftCluster:
     for each in pipeline:
         if isinstance(each, ShardMiddleware):
             return SwiftCluster(
-                pipeline[-1], kept_seconds=each.kept_seconds, client=client
+                pipeline[-1], options=each.options, client=client
             )
     return SwiftCluster(pipeline[-1], conf)
 

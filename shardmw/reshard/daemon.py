@@ -23,7 +23,6 @@ from optparse import OptionParser
 from pathlib import Path as FilePath
 
 from swift.common.daemon import Daemon, run_daemon
-from swift.common.registry import get_swift_info
 from swift.common.utils import TRUE_VALUES, get_logger, parse_options
 
 from shardmw.backend.config import ConfigError, check_option_names
@@ -69,6 +68,7 @@ OPTION_NAMES = (
     'rows_per_second',
     'rows_per_shard',
     'settle_seconds',
+    'shrink_after_days',
     'swift_dir',
     'sync_seconds',
 )
@@ -109,6 +109,7 @@ class Resharder(Daemon):
             despite_backlog=_flag(conf, 'despite_backlog'),
             rows_per_shard=_count(conf, 'rows_per_shard', ROWS_PER_SHARD, 1),
             containers=tuple(conf.get('containers', '*').split()),
+            shrink_after_days=_number(conf, 'shrink_after_days', 7),
         )
         metric_containers = _count(conf, 'metric_containers', 20)
         cache_seconds = None
@@ -128,8 +129,8 @@ class Resharder(Daemon):
         if cache_seconds is None:
             cache_seconds = self.cluster.info_cache_seconds
         options = replace(options, cache_seconds=cache_seconds)
-        info = get_swift_info().get('shardmw')
-        if info is None:
+        filter_options = self.cluster.options
+        if filter_options is None:
             raise ConfigError(
                 f'{SECTION}: the pipeline has no filter shardmw: add it'
             )
@@ -153,7 +154,11 @@ class Resharder(Daemon):
         self.automatic = AutomaticChanges(
             changes,
             self.scope,
-            replace(automatic, max_shards=info['max_shards']),
+            replace(
+                automatic,
+                max_shards=filter_options.max_shards,
+                write_limit=filter_options.rate_limits.writes.rate_of,
+            ),
             self.logger,
         )
         self.means = Means(

@@ -2,9 +2,10 @@
 """Advice on the number of shards of a container: pure."""
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from shardmw.core.bounded import BoundedDict
 from shardmw.core.layout import SHARD_COUNT_LIMIT
 
 #: The most rows with which a database is fast. Swift's own sharder splits
@@ -24,6 +25,12 @@ UNEVEN = 2
 #: A container with this many times the advised count has too many shards.
 SHRINK_FACTOR = 4
 
+#: A database that grows by this share of its rate limit is held by it.
+NEAR_LIMIT = 0.9
+
+#: For how many containers with a rate limit to note the growth.
+CONTAINERS_NOTED = 100_000
+
 
 @dataclass(frozen=True, slots=True)
 class Listed:
@@ -36,6 +43,9 @@ class Listed:
     :param phase: the phase of the change that is under way, '' without one
     :param depth: how many components of a name select its shard
     :param new_shards: the number of shards after the change that is under way
+    :param floor: the least number of shards that ``auto_shrink`` leaves
+    :param since: when the layout became what it is, in seconds since 1970; 0
+                  if the container was never sharded
     """
 
     account: str
@@ -48,6 +58,8 @@ class Listed:
     phase: str = ''
     depth: int = 0
     new_shards: int = 0
+    floor: int = 0
+    since: float = 0
 
     @property
     def skew(self) -> float:
@@ -174,13 +186,50 @@ def suitable_shards(
 
     :param max_shards: the most shards that it may get
     :returns: its own count, unless its fullest database has too many rows, or
-              it has far more shards than it needs
+              it has far more shards than it needs and its floor allows
     """
     own = container.shards
     advised = advised_shards(container.objects, rows_per_shard)
     if container.fullest > rows_per_shard:
         return max(own, min(advised, max_shards))
-    return advised if own >= SHRINK_FACTOR * advised else own
+    least = max(advised, container.floor)
+    return least if own >= SHRINK_FACTOR * least else own
+
+
+class Growth:
+    """Finds containers whose fullest database takes all the rows it may.
+
+    Such a container has a client that writes faster than the rate limit lets
+    it. Rows that replace or delete others are not seen: they do not count.
+
+    :param limit: returns the rows per second that a container with so many
+                  rows may get, None for no limit
+    :param seconds: for how long a container must have grown at its limit
+    """
+
+    def __init__(
+        self, limit: Callable[[int], float | None], seconds: float = 3600
+    ) -> None:
+        self._limit = limit
+        self._seconds = seconds
+        # By account, container and shards: a time, and the rows then.
+        self._noted = BoundedDict(CONTAINERS_NOTED)
+
+    def is_held(self, container: Listed, now: float) -> bool:
+        """Note the rows of a container; return True if its limit held it.
+
+        :param now: the time, in seconds
+        """
+        limit = self._limit(container.fullest)
+        if limit is None:
+            return False
+        key = container.account, container.container, container.shards
+        began, rows = self._noted.get(key, (now, container.fullest))
+        is_long = now - began >= self._seconds
+        if is_long or key not in self._noted:
+            self._noted[key] = now, container.fullest
+        least = NEAR_LIMIT * limit * (now - began)
+        return is_long and container.fullest - rows >= least
 
 
 def skew(rows: list[int]) -> float:

@@ -17,7 +17,7 @@ from shardmw.backend.answers import Answer
 from shardmw.backend.containers import BackendError
 from shardmw.backend.roots import RootState
 from shardmw.backend.row_targets import RowTargets
-from shardmw.core.layout import Layout, LayoutError
+from shardmw.core.layout import Layout, LayoutError, time_of_id
 from shardmw.core.paths import API_VERSION, Path, Place
 from shardmw.core.placement import (
     backing_base,
@@ -69,6 +69,9 @@ class ContainerState:
     :param skew: the rows of the fullest shard, divided by the mean of all
     :param database: the path of the root below the folder of the device
     :param depth: how many components of a name select its shard
+    :param floor: the least number of shards that ``auto_shrink`` leaves
+    :param since: when the layout became what it is, in seconds since 1970; 0
+                  for a container that was never sharded
     """
 
     account: str
@@ -85,6 +88,8 @@ class ContainerState:
     database: str
     shards: list[ShardState] = field(default_factory=list)
     depth: int = 0
+    floor: int = 0
+    since: float = 0
 
     @property
     def is_whole(self) -> bool:
@@ -168,6 +173,8 @@ class Survey:
             state.bytes,
             max(rows, default=state.objects),
             depth=state.depth,
+            floor=state.floor,
+            since=state.since,
         )
 
     def state(self, path: Path) -> ContainerState:
@@ -202,6 +209,8 @@ class Survey:
             database_path(partition, path.place),
             shards,
             root.record.written_sharding.depth if root.record else 0,
+            root.answer.floor,
+            time_of_id(root.record.serial) if root.record else 0,
         )
 
     def locate(self, path: Path, name: str) -> Location:
@@ -303,6 +312,8 @@ class Survey:
             phase=layout.phase or '',
             depth=layout.written_sharding.depth,
             new_shards=layout.shards if layout.is_changing else 0,
+            floor=root.answer.floor,
+            since=time_of_id(layout.serial),
         )
 
     def _shard_state(

@@ -87,6 +87,16 @@ def test_stat_shows_each_shard(admin, owner):
     assert state['objects'] == 10
 
 
+def test_floor_is_the_count_of_the_client_until_another_is_set(admin, owner):
+    name = f'{owner.account}/{SNOWMAN}'
+    assert admin('floor', name).stdout == f'{name}: 4\n'
+    for shards in ('2', '0'):
+        assert admin('floor', name, shards).stdout == f'{name}: {shards}\n'
+        state = json.loads(admin('stat', name, '--json').stdout)
+        assert state['floor'] == int(shards)
+    assert admin('floor', f'{owner.account}/none').returncode == 1
+
+
 def test_stat_shows_the_paths_of_the_databases(admin, owner, cluster):
     name = f'{owner.account}/{SNOWMAN}'
     text = admin('stat', name).stdout

@@ -15,7 +15,10 @@ from shardmw.backend.containers import RECORD_HEADER, BackendError
 from shardmw.core.layout import Layout, LayoutError
 from shardmw.core.paths import Path as SwiftPath
 from shardmw.core.placement import REGISTER, backing_container
-from shardmw.reshard import job, leftovers
+from shardmw.reshard import automatic as automatic_module
+from shardmw.reshard import changes, job, leftovers
+from shardmw.reshard.automatic import AutomaticChanges, AutomaticOptions
+from shardmw.reshard.changes import Changes
 from shardmw.reshard.cluster import SwiftCluster
 from shardmw.reshard.daemon import SECTION, Resharder
 from shardmw.reshard.executor import Executor
@@ -64,6 +67,7 @@ def write(conf: Path, line: str, section: str = SECTION) -> None:
         ('process', '-1', 'a whole number, 0 or more'),
         ('auto_reshard', 'maybe', 'true or false'),
         ('auto_shrink', '2', 'true or false'),
+        ('shrink_after_days', '-1', 'a number, 0 or more'),
         ('ask_for_objects', 'ja', 'true or false'),
     ],
 )
@@ -292,6 +296,43 @@ class TestSettling:
         assert daemon.logger.lines[0].startswith(
             'AUTH_away: cannot be listed: '
         )
+
+
+class TestGrowth:
+    """A shard has grown for an hour at its rate limit of 0.001 rows/s."""
+
+    @pytest.fixture
+    def automatic(self, daemon, clock, monkeypatch) -> AutomaticChanges:
+        info = {'shardmw': {'max_shards': 64}}
+        monkeypatch.setattr(changes, 'get_swift_info', lambda: info)
+        monkeypatch.setattr(automatic_module, 'time', clock)
+        options = AutomaticOptions(
+            grows=True,
+            shrinks=False,
+            despite_backlog=True,
+            rows_per_shard=1000,
+            containers=('*',),
+            write_limit=lambda _rows: 0.001,
+        )
+        return AutomaticChanges(
+            Changes(daemon.cluster, MoveOptions(0, 0)),
+            daemon.scope,
+            options,
+            daemon.logger,
+        )
+
+    @pytest.mark.parametrize(('rows', 'shards'), [(4, 2), (3, 1)])
+    def test_gives_twice_the_shards(
+        self, swift, daemon, automatic, clock, rows, shards
+    ):
+        automatic.begin()
+        for i in range(rows):
+            swift.put_row(f'{shard(LAYOUT)}/o{i}')
+        report(swift)
+        clock.now += 3600
+        automatic.begin()
+        root = daemon.cluster.root(SwiftPath('v1', ACCOUNT, 'c'))
+        assert root.record.shards == shards
 
 
 class TestFigures:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of which containers are too full, and of the advice for them."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +11,7 @@ from shardmw.core.layout import SHARD_COUNT_LIMIT
 from shardmw.reshard.shard_advice import (
     HEADROOM,
     Fullest,
+    Growth,
     Listed,
     advised_shards,
     findings_among,
@@ -113,6 +116,51 @@ def test_a_suitable_count_stays_suitable_with_that_count(
     spread = -(-objects // max(1, suitable))
     again = listed(suitable, objects, spread)
     assert suitable_shards(again, limit, SHARD_COUNT_LIMIT) == suitable
+
+
+@given(st.integers(0, SHARD_COUNT_LIMIT), rows, st.integers(0, 64))
+def test_a_container_gets_no_fewer_shards_than_its_floor(
+    shards, objects, floor
+):
+    container = replace(listed(shards, objects, 0), floor=floor)
+    suitable = suitable_shards(container, 100, 64)
+    assert suitable >= min(floor, shards)
+    if not floor:
+        assert suitable == suitable_shards(listed(shards, objects, 0), 100, 64)
+
+
+HOUR = 3600
+
+
+class TestGrowth:
+    """A database may get 10 rows a second from 1000 rows on."""
+
+    @pytest.fixture
+    def growth(self) -> Growth:
+        return Growth(lambda rows: 10 if rows >= 1000 else None, HOUR)
+
+    @pytest.mark.parametrize(
+        ('rows', 'is_held'), [(36_000, True), (32_400, True), (32_300, False)]
+    )
+    def test_at_its_limit_for_an_hour_is_held(self, growth, rows, is_held):
+        assert not growth.is_held(listed(4, 8000, 2000), 0)
+        assert not growth.is_held(listed(4, 8000, 30_000), HOUR - 300)
+        last = listed(4, 8000, 2000 + rows)
+        assert growth.is_held(last, HOUR) == is_held
+
+    def test_of_each_hour_counts_by_itself(self, growth):
+        assert not growth.is_held(listed(4, 0, 2000), 0)
+        assert growth.is_held(listed(4, 0, 40_000), HOUR)
+        assert not growth.is_held(listed(4, 0, 80_000), HOUR + 300)
+        assert not growth.is_held(listed(4, 0, 60_000), 2 * HOUR)
+
+    def test_of_another_layout_begins_anew(self, growth):
+        assert not growth.is_held(listed(4, 0, 2000), 0)
+        assert not growth.is_held(listed(8, 0, 90_000), HOUR)
+
+    def test_without_a_limit_is_not_held(self, growth):
+        assert not growth.is_held(listed(4, 0, 1), 0)
+        assert not growth.is_held(listed(4, 0, 900), HOUR)
 
 
 @given(st.lists(rows, min_size=1))

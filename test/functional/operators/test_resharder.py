@@ -32,7 +32,7 @@ ROWS_PER_SHARD = 5
 #: Earlier tests may have left pending updates on object servers.
 CHOSEN = {'rows_per_shard': ROWS_PER_SHARD, 'despite_backlog': 'true'}
 AUTO = {'auto_reshard': 'true', **CHOSEN}
-SHRINK = {'auto_shrink': 'true', **CHOSEN}
+SHRINK = {'auto_shrink': 'true', 'shrink_after_days': 0, **CHOSEN}
 
 MOVING = re.compile(r'AUTH_\S+/(\S+): (moving|settling), ')
 
@@ -193,9 +193,27 @@ class TestAutoShrink:
     def options(self, owner: Client) -> dict:
         return {**SHRINK, 'containers': f'{owner.account}/*'}
 
-    def test_takes_shards_away_if_there_are_four_times_too_many(
+    def allow_fewer(self, owner: Client, admin: Admin) -> None:
+        """Let the containers have fewer shards than the client asked for."""
+        for name in ('wide', 'less-wide'):
+            done = admin('floor', f'{owner.account}/{name}', '0')
+            assert done.returncode == 0, done.stderr
+
+    def test_leaves_the_shards_that_a_client_has_asked_for(
         self, owner, resharder
     ):
+        resharder.once(**self.options(owner))
+        assert shards_of(owner, 'wide') == 8
+
+    def test_leaves_young_layouts_alone(self, owner, admin, resharder):
+        self.allow_fewer(owner, admin)
+        resharder.once(**{**self.options(owner), 'shrink_after_days': 1})
+        assert shards_of(owner, 'wide') == 8
+
+    def test_takes_shards_away_if_there_are_four_times_too_many(
+        self, owner, admin, resharder
+    ):
+        self.allow_fewer(owner, admin)
         resharder.once(**self.options(owner))
         assert shards_of(owner, 'wide') == 2
         assert shards_of(owner, 'less-wide') == 4
