@@ -153,7 +153,7 @@ class Layouts:
         """Return the layout of a container whose info has a record."""
         known = self._confirmed.get(path.place)
         if known is not None and layout.serial <= known.latest:
-            if self._suffices(path, known, max_age) or known.counts(max_age):
+            if known.counts(max_age) or self._suffices(path, known, max_age):
                 return known.layout
             layout = known.layout
         return self._ask(env, path, layout, is_known=True)
@@ -183,9 +183,9 @@ class Layouts:
         layout = known and known.layout
         is_for_delete = max_age < CONFIRMED_SECONDS
         if known is not None and not (layout and is_for_delete):
-            suffices = not layout and self._suffices(path, known, max_age)
-            valid = DOUBT_SECONDS if layout else max_age
-            if suffices or known.counts(valid):
+            if known.counts(DOUBT_SECONDS if layout else max_age):
+                return layout
+            if not layout and self._suffices(path, known, max_age):
                 return layout
         hidden = hidden_account(path.account)
         # Info that a long request cached at its beginning may be stale.
