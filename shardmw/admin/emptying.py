@@ -78,6 +78,7 @@ class Emptying:
     object.
 
     :param prefix: what the names begin with
+    :param part: which part of the shards, from 0, of how many parts
     :param with_segments: True to delete the segments of large objects, too
     :param concurrency: how many requests are under way at once
     :param rate: the most objects to delete per second; 0 for no limit
@@ -90,6 +91,7 @@ class Emptying:
         cluster: SwiftCluster,
         path: Path,
         prefix: str,
+        part: tuple[int, int],
         with_segments: bool,
         concurrency: int,
         rate: int,
@@ -99,6 +101,7 @@ class Emptying:
         self.cluster = cluster
         self.path = path
         self.prefix = prefix
+        self.part = part
         self.with_segments = with_segments
         self.concurrency = concurrency
         self.rate = rate
@@ -117,6 +120,9 @@ class Emptying:
         :raises BackendError: if a database cannot be read
         """
         places = places_of(self.cluster, self.path)
+        part, parts = self.part
+        stages = [stage[part::parts] for stage in places.stages]
+        places = places._replace(stages=stages)
         for _, row in walk(self.cluster, places, self.prefix):
             if listed_at(row) > float(self._began):
                 self.done.newer += 1

@@ -18,6 +18,21 @@ PREFIX = click.option(
     '--prefix', default='', help='Only objects whose names begin with this.'
 )
 
+class Part(click.ParamType):
+    """A part of the work, K/N, which becomes its index and the count."""
+
+    name = 'part'
+
+    def convert(self, value, param, ctx):
+        if isinstance(value, tuple):
+            return value
+        part, slash, parts = value.partition('/')
+        is_valid = slash and part.isdecimal() and parts.isdecimal()
+        if not (is_valid and 1 <= int(part) <= int(parts)):
+            self.fail(f'{value}: not K/N, with K from 1 to N', param, ctx)
+        return int(part) - 1, int(parts)
+
+
 #: How often to print the progress: on a terminal, and elsewhere.
 REPORT_SECONDS = 1, 30
 
@@ -146,6 +161,14 @@ def _reader(
     help='Also delete the old versions of objects.',
 )
 @click.option(
+    '--part',
+    metavar='K/N',
+    type=Part(),
+    default='1/1',
+    help='Delete only the objects of each Nth shard, beginning with the Kth. '
+    'So N commands can share the work, on any machines.',
+)
+@click.option(
     '--concurrency',
     type=click.IntRange(1, 1024),
     default=16,
@@ -171,6 +194,7 @@ def empty(
     prefix: str,
     segments: bool,
     versions: bool,
+    part: tuple[int, int],
     concurrency: int,
     objects_per_second: int,
     dry_run: bool,
@@ -207,6 +231,7 @@ def empty(
             cluster,
             path,
             prefix,
+            part,
             segments,
             concurrency,
             objects_per_second,

@@ -152,6 +152,18 @@ class TestEmpty:
         assert done['objects'] == 20
         assert client.listing(filled).names() == NAMES[20:]
 
+    def test_in_parts_deletes_all_objects(self, admin, client, filled):
+        where = path_of(client, filled)
+        done = [emptied(admin, where, '--part', f'{i}/3') for i in (1, 2, 3)]
+        assert sum(each['objects'] for each in done) == len(NAMES)
+        assert client.listing(filled).names() == []
+
+    @pytest.mark.parametrize('part', ['0/3', '4/3', '1', 'a/b', '1/0'])
+    def test_refuses_parts_that_do_not_exist(self, admin, part):
+        done = admin('empty', 'a/c', '--part', part)
+        assert (done.returncode, done.stdout) == (2, '')
+        assert 'not K/N' in done.stderr
+
     def test_in_a_dry_run_deletes_nothing(self, admin, client, filled):
         where = path_of(client, filled)
         text = ran(admin, 'empty', where, '--dry-run', '--prefix', 'a/')
