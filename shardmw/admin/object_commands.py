@@ -18,6 +18,7 @@ PREFIX = click.option(
     '--prefix', default='', help='Only objects whose names begin with this.'
 )
 
+
 class Part(click.ParamType):
     """A part of the work, K/N, which becomes its index and the count."""
 
@@ -182,9 +183,7 @@ def _reader(
     show_default=True,
     help='The most objects to delete per second. 0: no limit.',
 )
-@click.option(
-    '--dry-run', is_flag=True, help='Count the objects, and exit.'
-)
+@click.option('--dry-run', is_flag=True, help='Count the objects, and exit.')
 @click.option('--yes', is_flag=True, help='Do not ask for confirmation.')
 @AS_JSON
 @click.pass_context

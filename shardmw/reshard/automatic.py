@@ -33,7 +33,6 @@ from shardmw.reshard.shard_advice import (
 from shardmw.reshard.survey import Survey
 from shardmw.swift.concurrency import Timeout
 
-
 SECONDS_A_DAY = 86400
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The statsd clients of the installed Swift.
 
-Swift sends metrics with labels from 2.36 on, and its clients are in a module of
-their own from 2.34 on.
+Swift sends metrics with labels from 2.36 on, and its clients are in a module
+of their own from 2.34 on.
 """
 
 from collections.abc import Callable, Mapping
@@ -32,8 +32,9 @@ try:
 except ImportError:  # before Swift 2.36
     get_labeled_statsd_client = None
 
-#: Sends a metric: its name where metrics have labels, its name elsewhere without
-#: the prefix, its kind (``c``, ``ms`` or ``g``), its value and its labels.
+#: Sends a metric: its name where metrics have labels, its name elsewhere
+#: without the prefix, its kind (``c``, ``ms`` or ``g``), its value and its
+#: labels.
 Send = Callable[[str, str, str, float, Mapping[str, str]], None]
 
 
@@ -53,8 +54,8 @@ def open_sender(conf: Mapping, prefix: str, logger) -> Send:
             )
     elif conf.get('statsd_label_mode', 'disabled').lower() != 'disabled':
         logger.warning(
-            'shardmw: statsd_label_mode needs Swift 2.36 or later; metrics are '
-            'sent without labels'
+            'shardmw: statsd_label_mode needs Swift 2.36 or later: metrics '
+            'are sent without labels'
         )
     client = get_statsd_client(conf, prefix, logger)
     return lambda name, dotted, kind, value, labels: client._send(

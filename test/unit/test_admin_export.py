@@ -185,9 +185,7 @@ def test_rows_are_unique_if_nothing_moves_and_there_are_no_strays(
         assert not is_unique(cluster, places)
 
 
-@given(
-    lists(lists(integers(), max_size=5), max_size=8), integers(1, 9)
-)
+@given(lists(lists(integers(), max_size=5), max_size=8), integers(1, 9))
 def test_iterators_take_turns(items, most):
     started = []
 

@@ -98,9 +98,7 @@ class TestExport:
         assert sorted(path.read_text().splitlines()) == NAMES
         assert [*tmp_path.iterdir()] == [path]
 
-    def test_as_parquet_has_all_objects(
-        self, admin, client, filled, tmp_path
-    ):
+    def test_as_parquet_has_all_objects(self, admin, client, filled, tmp_path):
         from pyarrow import parquet
 
         path = tmp_path / 'names'
