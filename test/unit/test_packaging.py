@@ -11,6 +11,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
+import yaml
 from swift.common.wsgi import loadapp
 
 from shardmw import __version__
@@ -19,7 +20,12 @@ from shardmw.container_server.filter import ContainerFilter
 from shardmw.core.placement import object_key, shard_key, shard_of
 from shardmw.proxy import filter as middleware
 from shardmw.proxy import listings_filter as listing_bypass
-from shardmw.proxy.pipeline import read_pipeline
+from shardmw.proxy.pipeline import (
+    Filter,
+    Pipeline,
+    check_order,
+    read_pipeline,
+)
 
 PROJECT = Path(__file__).parents[2]
 ETC = PROJECT / 'etc'
@@ -29,6 +35,7 @@ SAMPLES = sorted({*ETC.glob('*.conf-sample')} - {CONTAINER_SAMPLE})
 SAMPLE = ETC / 'proxy-server.conf-sample'
 DESIGN = PROJECT / 'doc' / 'design.md'
 UNIT = ETC / 'shardmw-resharder.service'
+DEPLOY = ETC / 'deploy'
 SECTION = 'filter:shardmw'
 
 #: Each of these stands for any number of options. None is set by default.
@@ -151,6 +158,128 @@ def test_the_unit_starts_the_daemon_with_the_configuration_of_its_sample():
     assert {each.value for each in scripts} == {'shardmw.reshard.daemon:main'}
     assert f'as {conf}.' in (ETC / f'{Path(conf).name}-sample').read_text()
     assert service['User'] == 'swift'
+
+
+#: The tags of Jinja and Go. What is between "if" and "end" stays.
+TEMPLATE_TAG = re.compile(r'{[%{].*?[%}]}')
+
+#: The options that deployment tools set in the filter's section.
+PROXY = {'use': 'egg:shardmw#shardmw', 'max_shards': '0'}
+INTERNAL_CLIENT = {**PROXY, 'listing_kept_megabytes': '0'}
+RESHARDER = {'use': 'egg:shardmw#shardmw'}
+
+
+def deployed(name: str) -> dict:
+    return yaml.safe_load((DEPLOY / name).read_text())
+
+
+def operator_files() -> dict[str, configparser.ConfigParser]:
+    """Return the files that swift-operator.yaml makes, without tags."""
+    template = deployed('swift-operator.yaml')['spec']['swift']['template']
+    files = {}
+    for part in template.values():
+        for name, text in part['defaultConfigOverwrite'].items():
+            files[name] = configparser.ConfigParser(default_section=None)
+            files[name].read_string(TEMPLATE_TAG.sub('', text))
+    return files
+
+
+def deployed_pipelines() -> dict[str, str]:
+    """Return the pipelines of deployment tools, with all optional filters."""
+    ansible = deployed('openstack-ansible.yml')
+    client = ansible['shardmw_internal_client']
+    pipelines = {
+        'swift_middleware_list': ' '.join(ansible['swift_middleware_list']),
+        'shardmw_internal_client': client['pipeline:main']['pipeline'],
+    }
+    for name, value in deployed('puppet-swift.yaml').items():
+        if name.endswith('::pipeline'):
+            pipelines[name] = ' '.join(value)
+    for name, conf in operator_files().items():
+        pipelines[name] = conf['pipeline:main']['pipeline']
+    return pipelines
+
+
+def named_filter(name: str) -> Filter:
+    kind = 'memcache' if name == 'cache' else name.replace('-', '_')
+    return Filter(name, kind, {})
+
+
+def test_deployment_tools_have_ten_pipelines():
+    assert len(deployed_pipelines()) == 10
+
+
+@pytest.mark.parametrize('name', deployed_pipelines())
+def test_deployment_tools_have_pipelines_that_the_filter_accepts(name):
+    text = TEMPLATE_TAG.sub('', deployed_pipelines()[name])
+    *filters, app = text.split()
+    assert app == 'proxy-server'
+    check_order(Pipeline([*map(named_filter, filters)]))
+
+
+def test_openstack_ansible_sets_the_options_of_the_samples():
+    ansible = deployed('openstack-ansible.yml')
+    sections = (
+        ansible['swift_proxy_server_conf_overrides'],
+        ansible['shardmw_internal_client'],
+    )
+    assert [
+        {name: str(value) for name, value in section[SECTION].items()}
+        for section in sections
+    ] == [PROXY, INTERNAL_CLIENT]
+
+
+def test_puppet_swift_sets_the_options_of_the_samples():
+    text = (DEPLOY / 'puppet-swift.pp').read_text()
+    resources = re.findall(r'(swift_\w+_config) {(.*?)\n  }', text, re.DOTALL)
+    option = re.compile(r"'filter:shardmw/(\w+)': +value => '(.*)';")
+    assert {
+        name: dict(option.findall(body))
+        for name, body in resources
+        if option.search(body)
+    } == {
+        'swift_proxy_config': PROXY,
+        'swift_internal_client_config': INTERNAL_CLIENT,
+        'swift_object_expirer_config': INTERNAL_CLIENT,
+        'swift_container_reconciler_config': INTERNAL_CLIENT,
+    }
+
+
+def test_swift_operator_sets_the_options_of_the_samples():
+    files = operator_files()
+    assert {name: dict(files[name][SECTION]) for name in files} == {
+        '01-proxy-server.conf': PROXY,
+        '01-object-expirer.conf': INTERNAL_CLIENT,
+        'internal-client.conf': INTERNAL_CLIENT,
+        'shardmw-resharder.conf': RESHARDER,
+    }
+
+
+def test_the_deployment_mounts_files_that_the_operator_makes():
+    path = DEPLOY / 'swift-operator-resharder.yaml'
+    deployment, _ = yaml.safe_load_all(path.read_text())
+    pod = deployment['spec']['template']['spec']
+    volumes = {each['name']: each for each in pod['volumes']}
+    *_, configured = volumes['etc-swift']['projected']['sources']
+    keys = {each['key'] for each in configured['configMap']['items']}
+    assert keys < {*operator_files()}
+
+
+@pytest.mark.parametrize(
+    'name', ['openstack-ansible-resharder.yml', 'puppet-swift.pp']
+)
+def test_deployment_tools_copy_files_that_the_wheel_has(name):
+    text = (DEPLOY / name).read_text()
+    copied = {*re.findall(r'samples(?: }}|})/([\w.-]+)', text)}
+    assert copied == {'shardmw-resharder.conf-sample', UNIT.name}
+    assert copied < {each.name for each in ETC.iterdir()}
+
+
+def test_deployment_tools_install_this_release():
+    wheel = deployed('openstack-ansible.yml')['shardmw_wheel']
+    assert Path(wheel).name == f'shardmw-{__version__}-py3-none-any.whl'
+    text = (DEPLOY / 'puppet-swift.pp').read_text()
+    assert re.findall(r"\$version += '(.*)'", text) == [__version__]
 
 
 #: A row of the table of placements: name (and repetitions), key, shards.
