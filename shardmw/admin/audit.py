@@ -66,7 +66,9 @@ NOT_YET = 'not done yet: repeat the command'
 REMEDY = (
     'the objects of lost rows can be read, but are not listed. Put the '
     'database back from a backup or another disk (shardmw-admin stat shows '
-    'its path), or go on without these rows: --repair --accept-loss'
+    'its path). Or create an empty shard with --repair --accept-loss, and '
+    'have the object-auditors write the rows again: action = relist of the '
+    'watcher shardmw#dark_data'
 )
 
 

@@ -348,7 +348,8 @@ def check(
 @click.option(
     '--accept-loss',
     is_flag=True,
-    help='With --repair: also create lost shards anew, without their rows.',
+    help='With --repair: also create lost shards anew, without their rows. '
+    'Afterwards, run the object-auditors with action = relist.',
 )
 @AS_JSON
 @click.pass_context
@@ -374,7 +375,8 @@ def audit(
     be read, but are not listed. Until its database is put back from a backup
     or another disk, listings of the container fail. With --accept-loss,
     --repair creates an empty shard instead: listings then work, and lack
-    these rows.
+    these rows. The object-auditors write them again: set action = relist of
+    the watcher shardmw#dark_data, run them, and audit the container again.
 
     The exit code is 1 if a problem was found and is not repaired.
     """

@@ -40,6 +40,7 @@ from swift.container.backend import (
     update_new_item_from_existing,
 )
 from swift.container.server import ContainerController
+from swift.obj import server as object_server
 from swift.obj.watchers import dark_data
 from swift.proxy.controllers import base
 from swift.proxy.controllers.obj import BaseObjectController
@@ -48,11 +49,42 @@ from shardmw.core import placement
 from shardmw.core.paths import Place, native, parse_path, wsgi_of
 from shardmw.swift import SPLIT_STATES, proxy_app, statsd
 from shardmw.swift.infocache import redirected
+from shardmw.swift.object_audit import StoredObjects
 from shardmw.swift.start_check import redirection_problem
 from test.unit.fakeswift import loaded
 
 NOW = Timestamp(1_700_000_000).internal
 LATER = Timestamp(1_700_000_001).internal
+#: The headers that make an object server update a container server.
+UPDATED = {
+    'X-Container-Host': '127.0.0.1:1',
+    'X-Container-Device': 'sdb1',
+    'X-Container-Partition': '1',
+}
+PUT = 'PUT', NOW, {'Content-Type': 'text/plain', 'Content-Length': '0'}
+TYPED = 'POST', LATER, {'Content-Type': 'text/x'}
+MANIFEST = {
+    'Content-Type': 'text/plain;swift_bytes=99',
+    'X-Object-Sysmeta-Container-Update-Override-Etag': 'e; slo_etag=f',
+}
+FRAGMENT = {
+    'X-Object-Sysmeta-Ec-Etag': 'whole',
+    'X-Object-Sysmeta-Ec-Content-Length': '999',
+    'X-Backend-Container-Update-Override-Etag': 'whole',
+    'X-Backend-Container-Update-Override-Size': '999',
+}
+
+#: The requests for an object of each kind.
+WRITES = {
+    'put': [PUT],
+    'put with an offset': [(PUT[0], f'{NOW}_{1:016x}', PUT[2])],
+    'content type posted': [PUT, TYPED],
+    'metadata posted': [PUT, ('POST', LATER, {'X-Object-Meta-A': 'b'})],
+    'manifest': [(*PUT[:2], {**PUT[2], **MANIFEST})],
+    'manifest posted': [(*PUT[:2], {**PUT[2], **MANIFEST}), TYPED],
+    'fragment': [(*PUT[:2], {**PUT[2], **FRAGMENT})],
+    'fragment posted': [(*PUT[:2], {**PUT[2], **FRAGMENT}), TYPED],
+}
 COLUMNS = [
     *('ROWID', 'name', 'created_at', 'size', 'content_type', 'etag'),
     *('deleted', 'storage_policy_index'),
@@ -546,3 +578,49 @@ class TestObjectServer:
         assert [*inspect.signature(dark_data.get_info_1).parameters][:2] == [
             *('container_ring', 'obj_path')
         ]
+
+    @pytest.mark.parametrize('kind', sorted(WRITES))
+    def test_the_row_of_an_object_can_be_made_from_its_files(
+        self, server, tmp_path, kind, monkeypatch
+    ):
+        """``DiskFile``, and the updates that ``ObjectController`` sends.
+
+        The watcher writes the row that the object server would have sent.
+        """
+        for container in ('sent', 'read'):
+            send(server, 'PUT', f'/a/{container}')
+
+        def connect(ip, port, device, part, method, path, headers):
+            about = {k.replace('-', '_'): v for k, v in headers.items()}
+            answer = send(server, method, '/a/sent/o', **about)
+            return SimpleNamespace(
+                getresponse=lambda: SimpleNamespace(
+                    status=answer.status_int, read=lambda: b''
+                )
+            )
+
+        monkeypatch.setattr(object_server, 'http_connect', connect)
+        conf = {'devices': str(tmp_path), 'mount_check': 'false'}
+        objects = object_server.ObjectController(conf)
+        for method, at, headers in WRITES[kind]:
+            timestamp = {'X-Timestamp': at}
+            req = Request.blank(
+                '/sdb1/1/a/sent/o',
+                {'REQUEST_METHOD': method},
+                {**UPDATED, **timestamp, **headers},
+            )
+            assert req.get_response(objects).status_int in (201, 202)
+        (path,) = tmp_path.glob('sdb1/objects/*/*/*/*.data')
+        stored = StoredObjects(conf, utils.get_logger({})).read(str(path))
+        about = {k.replace('-', '_'): v for k, v in stored.row.items()}
+        assert send(server, 'PUT', '/a/read/o', **about).status_int == 201
+        sent, read = (
+            server._get_container_broker('sdb1', '1', 'a', container)
+            .get_items_since(-1, 9)
+            for container in ('sent', 'read')
+        )
+        assert len(read) == 1
+        assert sent[-1] | {'ROWID': 1} == read[0]
+        assert stored.policy_index == 0
+        assert stored.written == Timestamp(WRITES[kind][0][1])
+        assert stored.changed == Timestamp(WRITES[kind][-1][1])

@@ -185,10 +185,13 @@ REASONS = {
     if pattern
 }
 
-#: Modules of the daemon that log.
-RESHARDER = tuple(
-    f'reshard/{name}.py'
-    for name in ('automatic', 'daemon', 'job', 'leftovers', 'scope')
+#: Modules of daemons that log. Their lines do not begin with shardmw.
+DAEMONS = (
+    'object_server/dark_data.py',
+    *(
+        f'reshard/{name}.py'
+        for name in ('automatic', 'daemon', 'job', 'leftovers', 'scope')
+    ),
 )
 
 
@@ -210,6 +213,7 @@ LINES = [
         )
     ),
     *documented('Log lines of container servers'),
+    *documented('Log lines of object-auditors'),
     *documented('Log lines of shardmw-resharder'),
 ]
 KNOWN_REASONS = [
@@ -223,7 +227,7 @@ def origin_of(line: str) -> Format | None:
     found = [
         each
         for each in FORMATS
-        if each.matches(line) and is_daemons == (each.module in RESHARDER)
+        if each.matches(line) and is_daemons == (each.module in DAEMONS)
     ]
     return max(found, key=lambda each: each.letters, default=None)
 
@@ -244,7 +248,7 @@ def test_a_documented_line_is_logged_at_its_level(line, level):
     'origin', WORDED, ids=lambda each: f'{each.module} {each.text}'
 )
 def test_each_line_of_the_log_is_documented(origin):
-    # Several modules of the daemon log the same line.
+    # Several modules of a daemon log the same line.
     found = [each for line, _ in LINES if (each := origin_of(line))]
     assert any(
         (each.text, each.level) == (origin.text, origin.level)

@@ -5,10 +5,11 @@
     python -m shardmw_saio.launch daemon NAME CONF LOG     # one run
     python -m shardmw_saio.launch service NAME CONF LOG    # until it is ended
 
-Swift reads swift.conf from a path that is fixed at import, logs to syslog,
-copies databases to other nodes with rsync, and counts updates with cron. A
-machine that runs tests may have none of these, so this module replaces them in
-the servers' own processes.
+Swift reads swift.conf from a path that is fixed at import, and an auditor's
+watcher reads rings from another one. Swift logs to syslog, copies databases to
+other nodes with rsync, and counts updates with cron. A machine that runs tests
+may have none of these, so this module replaces them in the servers' own
+processes.
 """
 
 import importlib
@@ -26,6 +27,9 @@ try:
 except ImportError:  # before Swift 2.34
     logs = utils
 
+#: The daemon whose watchers do not know ``swift_dir``.
+AUDITOR = 'object-auditor'
+
 DAEMONS = {
     'account-auditor': 'swift.account.auditor:AccountAuditor',
     'account-reaper': 'swift.account.reaper:AccountReaper',
@@ -36,7 +40,7 @@ DAEMONS = {
     'container-sharder': 'swift.container.sharder:ContainerSharder',
     'container-sync': 'swift.container.sync:ContainerSync',
     'container-updater': 'swift.container.updater:ContainerUpdater',
-    'object-auditor': 'swift.obj.auditor:ObjectAuditor',
+    AUDITOR: 'swift.obj.auditor:ObjectAuditor',
     'object-expirer': 'swift.obj.expirer:ObjectExpirer',
     'object-replicator': 'swift.obj.replicator:ObjectReplicator',
     'object-updater': 'swift.obj.updater:ObjectUpdater',
@@ -113,8 +117,20 @@ def _count_updates(middleware: object) -> dict[str, float]:
 def _run_daemon(name: str, conf: str, once: bool) -> int:
     from swift.common import daemon
 
+    if name == AUDITOR:
+        _use_rings_of(Path(conf).parent)
     daemon.run_daemon(daemon_class(name), conf, section_name=name, once=once)
     return 0
+
+
+def _use_rings_of(etc: Path) -> None:
+    """Have the watchers of dark data read a cluster's rings."""
+    from swift.obj.watchers import dark_data
+
+    ring = dark_data.Ring
+    dark_data.Ring = lambda _swift_dir, ring_name: ring(
+        str(etc), ring_name=ring_name
+    )
 
 
 def daemon_class(name: str) -> type:

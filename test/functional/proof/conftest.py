@@ -30,7 +30,7 @@ PREFERRED = 2
 NO_MEMCACHED = '127.0.0.1:1'
 
 #: Proxies time out soon and don't avoid a server after errors. Tokens need no
-#: memcached.
+#: memcached. Auditors, which run only when a test runs them, rebuild an index.
 REPLICA_SETTINGS = {
     **SETTINGS,
     'proxy-server.node_timeout': '3',
@@ -38,6 +38,9 @@ REPLICA_SETTINGS = {
     'proxy-server.error_suppression_limit': '100000',
     'object-server.node_timeout': '2',
     'object-server.container_update_timeout': '2',
+    'object-auditor.watchers': 'shardmw#dark_data',
+    'object-auditor.action': 'relist',
+    'object-auditor.grace_age': '0',
     'shardmw.stats_cache_seconds': '0',
     'shardmw.head_cache_seconds': '0',
     'tempauth.fernet_key_any': 'c2hhcmRtdy1zYWlvLXRlc3RzLW9ubHktbm8tc2VjcmU=',
