@@ -3,7 +3,9 @@
 
 import os
 from typing import NamedTuple
+from urllib.parse import quote
 
+from swift.common.direct_client import direct_get_container
 from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.request_helpers import (
     OBJECT_SYSMETA_CONTAINER_UPDATE_OVERRIDE_PREFIX as OVERRIDE,
@@ -21,6 +23,20 @@ get_info_1 = dark_data.get_info_1
 #: The size and the ETag of an object of which a node has a fragment.
 EC_SIZE = 'X-Object-Sysmeta-Ec-Content-Length'
 EC_ETAG = 'X-Object-Sysmeta-Ec-Etag'
+
+
+def _get_container(*args, extra_params: dict[str, str], **options):
+    """Ask a container server, with parameters of any characters.
+
+    Swift's function quotes the prefix, but none of these. So servers refuse
+    names that are not ASCII, and Swift's watcher counts them as unknown.
+    """
+    quoted = {name: quote(value) for name, value in extra_params.items()}
+    return direct_get_container(*args, extra_params=quoted, **options)
+
+
+# get_info_1() calls it.
+dark_data.direct_get_container = _get_container
 
 
 class StoredObject(NamedTuple):

@@ -14,6 +14,7 @@ import pickle
 import sqlite3
 from base64 import b64decode
 from types import SimpleNamespace
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from swift.common import constraints, utils
@@ -47,11 +48,10 @@ from swift.proxy.controllers.obj import BaseObjectController
 
 from shardmw.core import placement
 from shardmw.core.paths import Place, native, parse_path, wsgi_of
-from shardmw.swift import SPLIT_STATES, proxy_app, statsd
+from shardmw.swift import SPLIT_STATES, object_audit, proxy_app, statsd
 from shardmw.swift.infocache import redirected
-from shardmw.swift.object_audit import StoredObjects
 from shardmw.swift.start_check import redirection_problem
-from test.unit.fakeswift import loaded
+from test.unit.fakeswift import ACCOUNT, loaded
 
 NOW = Timestamp(1_700_000_000).internal
 LATER = Timestamp(1_700_000_001).internal
@@ -579,6 +579,26 @@ class TestObjectServer:
             *('container_ring', 'obj_path')
         ]
 
+    @pytest.mark.parametrize('name', ['o', 'ä ö', '漢', 'a&b=c', '%41+'])
+    def test_the_watcher_asks_for_names_of_any_characters(
+        self, swift, name, monkeypatch
+    ):
+        """``get_info_1``: its parameter ``includes`` has to be quoted."""
+        path = f'/{ACCOUNT}/c/{name}'
+        swift.put_container(f'/{ACCOUNT}/c')
+        swift.put_row(path)
+        asked = []
+        answer = swift.servers.answer
+
+        def note(port, method, url, *rest):
+            asked.extend(parse_qs(urlsplit(url).query)['includes'])
+            return answer(port, method, url, *rest)
+
+        monkeypatch.setattr(swift.servers, 'answer', note)
+        found = object_audit.get_info_1(swift.container_ring, path)
+        assert found['name'] == name
+        assert asked == [name]
+
     @pytest.mark.parametrize('kind', sorted(WRITES))
     def test_the_row_of_an_object_can_be_made_from_its_files(
         self, server, tmp_path, kind, monkeypatch
@@ -611,12 +631,15 @@ class TestObjectServer:
             )
             assert req.get_response(objects).status_int in (201, 202)
         (path,) = tmp_path.glob('sdb1/objects/*/*/*/*.data')
-        stored = StoredObjects(conf, utils.get_logger({})).read(str(path))
+        stored = object_audit.StoredObjects(conf, utils.get_logger({})).read(
+            str(path)
+        )
         about = {k.replace('-', '_'): v for k, v in stored.row.items()}
         assert send(server, 'PUT', '/a/read/o', **about).status_int == 201
         sent, read = (
-            server._get_container_broker('sdb1', '1', 'a', container)
-            .get_items_since(-1, 9)
+            server._get_container_broker(
+                'sdb1', '1', 'a', container
+            ).get_items_since(-1, 9)
             for container in ('sent', 'read')
         )
         assert len(read) == 1

@@ -35,7 +35,11 @@ from test.unit.containers import (
 from test.unit.fakeswift import ACCOUNT, HIDDEN, FakeSwift, Ring, filtered
 
 OLD = time.time() - 30 * 86400
-LATER, EARLIER = OLD + 60, OLD - 60
+
+#: Times of writes that Swift would not have reclaimed yet.
+WRITTEN = time.time() - 86400
+LATER, EARLIER = WRITTEN + 60, WRITTEN - 60
+GRACE_AGE = '3600'
 
 REPLICAS = 3
 
@@ -294,9 +298,7 @@ class Objects:
             sent |= {'Content-Type': 'text/plain', 'Content-Length': '0'}
         sent |= {k.replace('_', '-'): v for k, v in headers.items()}
         for replica in replicas:
-            answer = self.ask(
-                method, f'd{replica}', f'{ACCOUNT}/{path}', sent
-            )
+            answer = self.ask(method, f'd{replica}', f'{ACCOUNT}/{path}', sent)
             assert answer.status_int < 300 or method == 'DELETE', answer
 
     def head(self, node, part, account, container, name, headers):
@@ -343,11 +345,17 @@ class Pass:
     def __init__(self, objects: Objects, **conf: str) -> None:
         self.objects = objects
         self.watcher = dark_data.DarkDataWatcher(
-            {**objects.conf, 'action': 'relist', **conf}, logging.getLogger()
+            {
+                **objects.conf,
+                'action': 'relist',
+                'grace_age': GRACE_AGE,
+                **conf,
+            },
+            logging.getLogger(),
         )
         self.watcher.start('ALL')
 
-    def sees(self, path: str, replica: int = 0, at: float = OLD) -> str:
+    def sees(self, path: str, replica: int = 0, at: float = WRITTEN) -> str:
         """Show the only object of a device; return what it counted as."""
         metadata = {
             'name': f'/{ACCOUNT}/{path}',
@@ -383,15 +391,15 @@ class TestRelist:
     def test_writes_a_row_to_all_replicas_of_its_place(
         self, direct, objects, place, container
     ):
-        objects.write('PUT', f'{container}/lost', OLD)
+        objects.write('PUT', f'{container}/lost', WRITTEN)
         assert Pass(objects).sees(f'{container}/lost') == 'relisted'
         assert listed(direct, place(container)) == ALL
         row = direct.broker(*place(container)).get_items_since(-1, 9)[-1]
-        assert row['created_at'] == Timestamp(OLD).internal
+        assert row['created_at'] == Timestamp(WRITTEN).internal
         assert row['content_type'] == 'text/plain'
 
     def test_changes_nothing_in_a_second_pass(self, objects):
-        objects.write('PUT', 'c/lost', OLD)
+        objects.write('PUT', 'c/lost', WRITTEN)
         assert Pass(objects).sees('c/lost') == 'relisted'
         for replica in range(REPLICAS):
             assert Pass(objects).sees('c/lost', replica) == 'okay'
@@ -407,7 +415,7 @@ class TestRelist:
         assert found == 'relisted'
 
     def test_logs_what_it_has_done(self, objects, caplog):
-        objects.write('PUT', 'c/lost', OLD)
+        objects.write('PUT', 'c/lost', WRITTEN)
         with caplog.at_level(logging.INFO):
             relists = Pass(objects)
             relists.sees('c/lost')
@@ -426,7 +434,7 @@ class TestRelist:
         assert caplog.messages == []
 
     def test_is_taken_for_log_if_it_is_misspelt(self, objects, caplog):
-        objects.write('PUT', 'c/lost', OLD)
+        objects.write('PUT', 'c/lost', WRITTEN)
         assert Pass(objects, action='re-list').sees('c/lost') == 'dark'
         assert "action 're-list' unknown" in caplog.text
 
@@ -435,33 +443,33 @@ class TestRelistAsksAllReplicasOfTheObject:
     """The row is not written unless they prove that the object is current."""
 
     def test_and_waits_for_a_server_that_is_away(self, direct, objects, place):
-        objects.write('PUT', 'c/lost', OLD)
+        objects.write('PUT', 'c/lost', WRITTEN)
         objects.away = {'d2'}
         assert Pass(objects).sees('c/lost') == 'unknown'
         assert listed(direct, place('c')) == NONE
 
     def test_of_which_one_is_enough(self, direct, objects, place):
-        objects.write('PUT', 'c/lost', OLD, replicas=[1])
+        objects.write('PUT', 'c/lost', WRITTEN, replicas=[1])
         assert Pass(objects).sees('c/lost', replica=1) == 'relisted'
         assert listed(direct, place('c')) == ALL
 
     def test_and_does_not_trust_a_copy_that_no_primary_has(
         self, direct, objects, place
     ):
-        objects.write('PUT', 'c/lost', OLD, replicas=[Objects.HANDOFF])
+        objects.write('PUT', 'c/lost', WRITTEN, replicas=[Objects.HANDOFF])
         found = Pass(objects).sees('c/lost', replica=Objects.HANDOFF)
         assert found == 'unknown'
         assert listed(direct, place('c')) == NONE
 
     def test_and_leaves_a_deleted_object_alone(self, direct, objects, place):
-        objects.write('PUT', 'c/lost', OLD)
+        objects.write('PUT', 'c/lost', WRITTEN)
         objects.write('DELETE', 'c/lost', LATER, replicas=[2])
         assert Pass(objects).sees('c/lost') == 'unknown'
         assert listed(direct, place('c')) == NONE
 
     def test_and_ignores_an_earlier_deletion(self, direct, objects, place):
         objects.write('DELETE', 'c/lost', EARLIER)
-        objects.write('PUT', 'c/lost', OLD, replicas=[0, 1])
+        objects.write('PUT', 'c/lost', WRITTEN, replicas=[0, 1])
         assert Pass(objects).sees('c/lost') == 'relisted'
         assert listed(direct, place('c')) == ALL
 
@@ -469,7 +477,7 @@ class TestRelistAsksAllReplicasOfTheObject:
     def test_and_leaves_a_later_write_to_the_node_that_has_it(
         self, direct, objects, place, method
     ):
-        objects.write('PUT', 'c/lost', OLD)
+        objects.write('PUT', 'c/lost', WRITTEN)
         objects.write(
             method, 'c/lost', LATER, replicas=[1], Content_Type='text/x'
         )
@@ -480,7 +488,7 @@ class TestRelistAsksAllReplicasOfTheObject:
         assert row['content_type'] == 'text/x'
 
     def test_and_leaves_an_expired_object_alone(self, direct, objects, place):
-        objects.write('PUT', 'c/lost', OLD)
+        objects.write('PUT', 'c/lost', WRITTEN)
         expiry = str(int(LATER + 60))
         objects.write(
             'POST', 'c/lost', LATER, replicas=[1], X_Delete_At=expiry
@@ -492,14 +500,14 @@ class TestRelistAsksAllReplicasOfTheObject:
         self, direct, objects, place
     ):
         expiry = str(int(LATER + 60))
-        objects.write('PUT', 'c/lost', OLD, X_Delete_At=expiry)
+        objects.write('PUT', 'c/lost', WRITTEN, X_Delete_At=expiry)
         assert Pass(objects).sees('c/lost') == 'unknown'
         assert listed(direct, place('c')) == NONE
 
 
 class TestRelistWritesNoRow:
     def test_that_is_older_than_its_tombstone(self, direct, objects, place):
-        objects.write('PUT', 'c/lost', OLD)
+        objects.write('PUT', 'c/lost', WRITTEN)
         for replica in range(REPLICAS):
             direct.broker(*place('c'), replica).delete_object(
                 'lost', Timestamp(LATER).internal
@@ -509,7 +517,7 @@ class TestRelistWritesNoRow:
 
     def test_of_an_object_in_another_policy(self, direct, objects, place):
         objects.write(
-            'PUT', 'c/lost', OLD, X_Backend_Storage_Policy_Index='1'
+            'PUT', 'c/lost', WRITTEN, X_Backend_Storage_Policy_Index='1'
         )
         assert Pass(objects).sees('c/lost') == 'dark'
         rows = direct.broker(*place('c')).get_items_since(-1, 9)
@@ -518,9 +526,9 @@ class TestRelistWritesNoRow:
     def test_of_an_object_from_before_the_deletion_of_its_container(
         self, direct, objects
     ):
-        objects.write('PUT', 'again/lost', OLD)
+        objects.write('PUT', 'again/lost', WRITTEN)
         path = f'/{ACCOUNT}/again'
-        for method, at in (('PUT', OLD), ('DELETE', LATER)):
+        for method, at in (('PUT', WRITTEN), ('DELETE', LATER)):
             direct.direct(
                 method, path, {'X-Timestamp': Timestamp(at).internal}
             )
@@ -531,7 +539,7 @@ class TestRelistWritesNoRow:
     def test_of_an_object_whose_container_does_not_exist(
         self, direct, objects
     ):
-        objects.write('PUT', 'none/lost', OLD)
+        objects.write('PUT', 'none/lost', WRITTEN)
         assert Pass(objects).sees('none/lost') == 'unknown'
         assert not Path(direct.broker(ACCOUNT, 'none').db_file).exists()
 
@@ -539,7 +547,7 @@ class TestRelistWritesNoRow:
     def test_while_a_replica_of_the_shard_is_missing(
         self, direct, objects, place, lost
     ):
-        objects.write('PUT', 'c/lost', OLD)
+        objects.write('PUT', 'c/lost', WRITTEN)
         for replica in lost:
             direct.lose(*place('c'), replica)
         assert Pass(objects).sees('c/lost') == 'unknown'
@@ -554,7 +562,7 @@ class TestRelistWritesNoRow:
         self, direct, objects, place, monkeypatch
     ):
         """Its account's prefix keeps the server from creating a database."""
-        objects.write('PUT', 'c/lost', OLD)
+        objects.write('PUT', 'c/lost', WRITTEN)
         relists = Pass(objects)
 
         def lose(*_args) -> bool:
@@ -567,19 +575,19 @@ class TestRelistWritesNoRow:
         assert not Path(direct.broker(*place('c')).db_file).exists()
 
     def test_while_the_layout_changes(self, direct, objects, place):
-        objects.write('PUT', 'c/lost', OLD)
+        objects.write('PUT', 'c/lost', WRITTEN)
         changing = layout_of(direct).announced(8, time.time()).to_record()
         for replica in range(REPLICAS):
             direct.broker(ACCOUNT, 'c', replica).update_metadata(
-                {RECORD_HEADER: (changing, Timestamp.now().internal)}
+                {RECORD_HEADER.title(): (changing, Timestamp.now().internal)}
             )
         assert Pass(objects).sees('c/lost') == 'unknown'
         assert listed(direct, place('c')) == NONE
 
     def test_while_replicas_of_the_root_differ(self, direct, objects, place):
-        objects.write('PUT', 'c/lost', OLD)
+        objects.write('PUT', 'c/lost', WRITTEN)
         direct.broker(ACCOUNT, 'c', 2).update_metadata(
-            {RECORD_HEADER: ('', Timestamp.now().internal)}
+            {RECORD_HEADER.title(): ('', Timestamp.now().internal)}
         )
         assert Pass(objects).sees('c/lost') == 'unknown'
         assert listed(direct, place('c')) == NONE
@@ -587,7 +595,7 @@ class TestRelistWritesNoRow:
 
 class TestPlaceOfTheRow:
     STORED = StoredObject(
-        0, Timestamp(OLD), Timestamp(OLD), HeaderKeyDict()
+        0, Timestamp(WRITTEN), Timestamp(WRITTEN), HeaderKeyDict()
     )
     HEAD = HeaderKeyDict({'X-Backend-Storage-Policy-Index': '0'})
     PLACE = Place(ACCOUNT, 'plain')
@@ -602,9 +610,9 @@ class TestPlaceOfTheRow:
             {'X-Backend-Storage-Policy-Index': '1'},
             {'X-Backend-Sharding-State': 'sharding'},
             {'X-Backend-Sharding-State': 'sharded'},
-            {RECORD_HEADER: Layout(id_of_time(OLD), 4).to_record()},
+            {RECORD_HEADER: Layout(id_of_time(WRITTEN), 4).to_record()},
         ],
-        ids=str,
+        ids=['policy', 'sharding', 'sharded', 'layout'],
     )
     def test_is_unknown_if_one_replica_is_different(self, header):
         heads = [self.HEAD, self.HEAD, HeaderKeyDict({**self.HEAD, **header})]
