@@ -22,6 +22,7 @@ from shardmw.admin.arguments import (
 )
 from shardmw.admin.change_commands import cancel, floor, reshard, status
 from shardmw.admin.completion import completion_help
+from shardmw.admin.doctor.command import doctor
 from shardmw.admin.names import parse_name
 from shardmw.admin.object_commands import empty, export
 from shardmw.admin.printing import (
@@ -437,7 +438,7 @@ def audit(
     context.exit(FOUND if left else 0)
 
 
-for _command in (reshard, status, cancel, floor, export, empty):
+for _command in (reshard, status, cancel, floor, export, empty, doctor):
     main.add_command(_command)
 
 

@@ -6,7 +6,7 @@ import fnmatch
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from swift.common.middleware.ratelimit import (
     get_maxrate,
@@ -151,6 +151,7 @@ class RateLimits:
     :param log_sleep_time_seconds: waits longer than this are logged; 0: none
     :param workers: the number of worker processes of all proxies together
     :param size_seconds: how old the known size of a container may be
+    :param proxies: the number of proxy servers
     """
 
     writes: SizedRates
@@ -160,6 +161,7 @@ class RateLimits:
     log_sleep_time_seconds: float
     workers: int
     size_seconds: float
+    proxies: int = 1
 
     @property
     def are_set(self) -> bool:
@@ -257,6 +259,31 @@ class Options:
             2 * self.account_fanout_concurrency,
             READS_PER_FANOUT * self.max_fanouts,
         )
+
+    @property
+    def agreed(self) -> dict[str, object]:
+        """Return the options that must be the same in all proxies, by name.
+
+        They decide what clients get, or say what the proxies share in
+        memcached. The other options suit the hardware of a proxy, its logs or
+        its metrics, so they may differ.
+        """
+        limits = self.rate_limits
+        return {
+            'client_max_shards': self.client_max_shards,
+            'default_depth': self.default_depth,
+            'default_shards': self.default_shards,
+            'head_cache_seconds': self.head_cache_seconds,
+            'listing_max_age': self.listing_max_age,
+            'max_shards': self.max_shards,
+            'max_sleep_time_seconds': limits.max_sleep_time_seconds,
+            'rate_buffer_seconds': limits.rate_buffer_seconds,
+            'ratelimit_proxies': limits.proxies,
+            'shard_rules': [astuple(rule) for rule in self.shard_rules],
+            'stats_cache_seconds': self.stats_cache_seconds,
+            RATELIMIT_PREFIX: limits.writes.by_size,
+            LISTING_RATELIMIT_PREFIX: limits.listings.by_size,
+        }
 
     def sharding_for(self, account: str, container: str) -> Sharding:
         """Return how a new container is sharded."""
@@ -373,12 +400,15 @@ def count_workers(conf: Mapping[str, str]) -> int:
 
     :param conf: with ``workers`` of one proxy and ``ratelimit_proxies``
     """
-    proxies = _integer(conf, 'ratelimit_proxies', 1, 1, 100_000)
     try:
         workers = config_auto_int_value(conf.get('workers'), CPU_COUNT)
     except ValueError:
         workers = 1  # Swift itself refuses the value
-    return proxies * max(1, workers)
+    return _count_proxies(conf) * max(1, workers)
+
+
+def _count_proxies(conf: Mapping[str, str]) -> int:
+    return _integer(conf, 'ratelimit_proxies', 1, 1, 100_000)
 
 
 def _number(
@@ -460,6 +490,7 @@ def _rate_limits(
         log_sleep_time_seconds=_seconds(conf, 'log_sleep_time_seconds', 0),
         workers=count_workers(conf),
         size_seconds=max(INFO_SECONDS, stats_cache_seconds),
+        proxies=_count_proxies(conf),
     )
 
 

@@ -157,7 +157,7 @@ class Backend:
         :raises BackendError: if that fails
         """
         if not self.account_exists(env, REGISTER):
-            self._autocreate(env, REGISTER)
+            self.create_register(env)
         place = Place(REGISTER, owner)
         answer = self.send(self.owner_env(env), 'PUT', place.path.to_wsgi())
         if not answer.is_success:
@@ -166,6 +166,10 @@ class Backend:
                 answer.status,
                 f'container {place} answered {answer.status}',
             )
+
+    def create_register(self, env: dict) -> None:
+        """Create the account that is the register."""
+        self._autocreate(env, REGISTER)
 
     def _autocreate(self, env: dict, account: str) -> None:
         proxy_app.autocreate_account(

@@ -44,7 +44,9 @@ kept and read ahead, and a request for a kept page reads only the root.
 
 ``GET /info`` shows, under ``shardmw``, what a client may ask for: the default
 and the largest shard count and depth, ``unordered_listings``, the default of
-``listing_max_age``, and the rates.
+``listing_max_age``, ``head_cache_seconds``, and the rates. For operators it
+shows the version, and ``digests`` by which ``shardmw-admin doctor`` compares
+the proxies (:mod:`shardmw.backend.digests`).
 
 What an operator sets
 ---------------------
@@ -105,7 +107,7 @@ runs in proxies, ``container_server`` and ``object_server`` in those servers,
 Imports point from the last to the first of these only.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from swift import __version__ as swift_version
@@ -119,12 +121,14 @@ from swift.common.registry import register_swift_info
 from swift.common.swob import HTTPNotFound, Request, wsgi_to_str
 from swift.common.utils import get_logger
 
+from shardmw import __version__
 from shardmw.backend.config import (
     ConfigError,
     Options,
     check_option_names,
     parse_options,
 )
+from shardmw.backend.digests import local_digests
 from shardmw.backend.metrics import SILENT, Metrics, open_metrics
 from shardmw.backend.sync_settings import logical_path
 from shardmw.core.layout import DEPTH_LIMIT
@@ -142,8 +146,12 @@ from shardmw.proxy.pipeline import check_pipeline
 from shardmw.proxy.ratelimit.accounting import VERSIONED_WRITES_SOURCE
 from shardmw.swift.crypto import move_keys
 from shardmw.swift.loading import LoadedFilter, send_info_requests_to
+from shardmw.swift.memcached import servers_of
 from shardmw.swift.proxy_app import pass_timestamps_on
 from shardmw.swift.start_check import redirection_problem
+
+#: The section of ``/info`` that the filter fills.
+INFO_SECTION = 'shardmw'
 
 #: The methods with which Swift's daemons read objects of backing containers.
 READS = ('GET', 'HEAD')
@@ -184,6 +192,10 @@ class ShardMiddleware(LoadedFilter):
         self._faces_clients = any(
             isinstance(app, GatekeeperMiddleware) for app in pipeline
         )
+        if self._faces_clients:
+            register_swift_info(
+                INFO_SECTION, digests=_digests(self.options, pipeline)
+            )
         info_app = InfoApp(
             info_app,
             self._parts.stats,
@@ -265,6 +277,19 @@ class ShardMiddleware(LoadedFilter):
         return read
 
 
+def _digests(options: Options, pipeline: Iterable[Callable]) -> dict[str, str]:
+    """Return what ``/info`` shows of what all proxies must have in common."""
+    digests = local_digests()
+    shown = {
+        'hash_path': digests.hash_path(),
+        'options': digests.of_options(options),
+    }
+    servers = servers_of(pipeline)
+    if servers is not None:
+        shown['memcache'] = digests.of_memcached(servers)
+    return shown
+
+
 def _is_utf8(path: str) -> bool:
     """Return True if Swift accepts a path, a WSGI string, as UTF-8."""
     return path.isascii() or check_utf8(wsgi_to_str(path), internal=True)
@@ -285,7 +310,8 @@ def filter_factory(global_conf: dict, **local_conf: str) -> Callable:
     metrics = open_metrics(conf, logger, options.metric_containers)
     limits = options.rate_limits
     register_swift_info(
-        'shardmw',
+        INFO_SECTION,
+        version=__version__,
         default_shards=options.default_shards,
         default_depth=options.default_depth,
         max_depth=DEPTH_LIMIT,
@@ -293,6 +319,7 @@ def filter_factory(global_conf: dict, **local_conf: str) -> Callable:
         client_max_shards=options.client_max_shards,
         unordered_listings=True,
         listing_max_age=options.listing_max_age,
+        head_cache_seconds=options.head_cache_seconds,
         max_sleep_time_seconds=limits.max_sleep_time_seconds,
         container_ratelimits=limits.writes.by_size,
         container_listing_ratelimits=limits.listings.by_size,

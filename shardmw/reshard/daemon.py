@@ -7,7 +7,8 @@ announced for it (``shardmw-admin reshard --detach``), each in a
 whose figures have changed, for late rows, strays and empty backing containers,
 and settles them (:mod:`shardmw.reshard.leftovers`): no other daemon does. With
 ``auto_reshard`` it also gives more shards to containers that have too many
-rows in one database (:mod:`shardmw.reshard.automatic`).
+rows in one database (:mod:`shardmw.reshard.automatic`). After each pass it
+leaves a note in the register (:mod:`shardmw.reshard.heartbeat`).
 
 Any number of daemons may run, on any machines: the changes under way are
 listed in the register and in the layout records, and two daemons that change
@@ -16,22 +17,29 @@ containers among them.
 """
 
 import configparser
+import contextlib
+import socket
 import sys
-from collections.abc import Collection
+import time
+from collections.abc import Callable, Collection
 from dataclasses import replace
+from functools import partial
 from optparse import OptionParser
 from pathlib import Path as FilePath
 
 from swift.common.daemon import Daemon, run_daemon
 from swift.common.utils import TRUE_VALUES, get_logger, parse_options
 
+from shardmw import __version__
 from shardmw.backend.config import ConfigError, check_option_names
+from shardmw.backend.containers import BackendError
 from shardmw.backend.metrics import CHANGES, open_metrics
 from shardmw.core.paths import Place
 from shardmw.reshard.automatic import AutomaticChanges, AutomaticOptions
 from shardmw.reshard.changes import RECLAIM_SECONDS, Changes
 from shardmw.reshard.cluster import open_cluster
 from shardmw.reshard.errors import AdminError
+from shardmw.reshard.heartbeat import Heartbeat
 from shardmw.reshard.job import Job, Means
 from shardmw.reshard.leftovers import Leftovers
 from shardmw.reshard.resharding import MoveOptions, Slots
@@ -170,32 +178,75 @@ class Resharder(Daemon):
             Slots(concurrency),
         )
         self._jobs: dict[Place, Job] = {}
+        # How many of them were working on a change at the last look.
+        self._changing = 0
         # The green thread that settles leftovers. It is false once it has
         # ended.
         self._settling = None
 
     def run_once(self, *args, **kwargs) -> None:
         """Settle leftovers, and make all changes under way, to their end."""
+        started = time.monotonic()
         self.leftovers.settle_all()
         self.automatic.begin()
-        started: set[Place] = set()
+        begun: set[Place] = set()
         while True:
-            started.update(self._start_jobs(started))
+            begun.update(self._start_jobs(begun))
             if not any(job.is_running for job in self._jobs.values()):
-                return
+                break
             sleep(1)
+        self._note(time.monotonic() - started)
 
     def run_forever(self, *args, **kwargs) -> None:
         """Make changes as they come."""
         while True:
-            try:
-                self.automatic.begin()
-                self._start_jobs()
-                if self.leftovers.is_due and not self._settling:
-                    self._settling = spawn(self.leftovers.settle_all)
-            except (Exception, Timeout):
-                self.logger.exception('unexpected error')
+            started = time.monotonic()
+            problem = self._problem_of(self._pass)
+            seconds = time.monotonic() - started
+            self._problem_of(partial(self._note, seconds, problem))
             sleep(self.interval)
+
+    def _pass(self) -> None:
+        """Begin what is due."""
+        self.automatic.begin()
+        self._start_jobs()
+        if self.leftovers.is_due and not self._settling:
+            self._settling = spawn(self.leftovers.settle_all)
+
+    def _problem_of(self, act: Callable[[], None]) -> str:
+        """Call a function, and log an error that it raises.
+
+        :returns: the name of the error, '' for none
+        """
+        try:
+            act()
+        except (Exception, Timeout) as err:
+            self.logger.exception('unexpected error')
+            return type(err).__name__
+        return ''
+
+    def _note(self, pass_seconds: float, problem: str = '') -> None:
+        """Leave a note of a pass in the register.
+
+        Go on if the register does not answer: its listings log that.
+        """
+        note = Heartbeat(
+            self.scope.process,
+            self.scope.processes,
+            socket.gethostname(),
+            __version__,
+            self.interval,
+            round(pass_seconds, 3),
+            self._changing,
+            self.leftovers.settled,
+            self.leftovers.waiting,
+            problem,
+            time.time(),
+        )
+        with contextlib.suppress(BackendError):
+            self.means.register.note_process(
+                self.scope.process, note.to_text()
+            )
 
     def _start_jobs(self, done: Collection[Place] = ()) -> list[Place]:
         """Start to work on the changes that this process does not work on yet.
@@ -216,8 +267,9 @@ class Resharder(Daemon):
             if job.is_running or not job.is_over
         }
         changing = [job for job in self._jobs.values() if job.progress]
+        self._changing = len(changing)
         self.metrics.note(
-            CHANGES, len(changing), process=str(self.scope.process)
+            CHANGES, self._changing, process=str(self.scope.process)
         )
         for job in changing:
             job.note_metrics()

@@ -42,6 +42,7 @@ class Leftovers:
 
     :param interval: how often to look for them, in seconds
     :param rows_per_second: the most rows to move a second; 0 for no limit
+    :ivar settled: how many containers had leftovers that it has settled
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class Leftovers:
         self.interval = interval
         self.rows_per_second = rows_per_second
         self.logger = logger
+        self.settled = 0
         # When this process last looked for them, and in all accounts.
         self._looked = self._looked_at_all = -math.inf
         # The figures of the accounts that had none.
@@ -70,6 +72,11 @@ class Leftovers:
     def is_due(self) -> bool:
         """Return True if it is time to look for leftovers."""
         return time.monotonic() - self._looked >= self.interval
+
+    @property
+    def waiting(self) -> int:
+        """Return how many containers have leftovers that have to wait."""
+        return len(self._problems)
 
     def settle_all(self) -> None:
         """Settle the leftovers of all accounts.
@@ -90,7 +97,7 @@ class Leftovers:
             except (Exception, Timeout):
                 self.logger.exception('%s: unexpected error', account)
         self.cluster.backend.metrics.note(
-            UNSETTLED, len(self._problems), process=str(self.scope.process)
+            UNSETTLED, self.waiting, process=str(self.scope.process)
         )
 
     def _settle_account(self, account: str) -> None:
@@ -138,6 +145,7 @@ class Leftovers:
                 self.cluster.kept_seconds,
             )
             if done != NOTHING:
+                self.settled += 1
                 self.logger.info('%s: settled: %s', place, done)
         except BackendError as err:
             problem = str(err)

@@ -5,12 +5,16 @@ It is the hidden account ``.shards_shardmw_``. Its containers are named like
 the accounts that have, or have had, a sharded container. Each lists the
 containers of that account whose layout is changing, in rows without objects.
 A row may have a text with the progress of the change.
+
+The metadata of the hidden account itself has the last note of each process of
+the daemon (:mod:`shardmw.reshard.heartbeat`).
 """
 
 from collections.abc import Iterator
 from typing import NamedTuple
 from urllib.parse import quote
 
+from swift.common.request_helpers import get_sys_meta_prefix
 from swift.common.utils import Timestamp
 
 from shardmw.backend.accounts import account_rows
@@ -23,6 +27,10 @@ from shardmw.core.placement import REGISTER
 
 #: The ETag of rows without one, as Swift writes it for deletions.
 NO_ETAG = 'noetag'
+
+#: The header of a process's note, which ends with the number of the process.
+#: Swift writes header names in this case.
+PROCESS_HEADER = get_sys_meta_prefix('account').title() + 'Shardmw-Resharder-'
 
 
 class Note(NamedTuple):
@@ -99,6 +107,40 @@ class Register:
         row = deletion(path.container, Timestamp.now().internal, 0)
         self._merge(path, row, self._find(path))
 
+    def note_process(self, number: int, text: str) -> None:
+        """Replace the note of a process of the daemon.
+
+        :raises BackendError: if the register does not take it
+        """
+        answer = self._post_note(number, text)
+        if answer.is_missing:
+            self.backend.create_register(self.env)
+            answer = self._post_note(number, text)
+        _require(answer)
+
+    def notes_of_processes(self) -> list[str]:
+        """Return the last note of each process of the daemon.
+
+        :raises BackendError: if the register does not answer
+        """
+        path = Path(API_VERSION, REGISTER).to_wsgi()
+        answer = self.backend.send(
+            self.base, 'HEAD', path, headers={'X-Newest': 'true'}
+        )
+        if answer.is_missing:
+            return []
+        _require(answer)
+        return [
+            text
+            for name, text in answer.headers.items()
+            if name.startswith(PROCESS_HEADER)
+        ]
+
+    def _post_note(self, number: int, text: str) -> Answer:
+        path = Path(API_VERSION, REGISTER).to_wsgi()
+        headers = {f'{PROCESS_HEADER}{number}': text}
+        return self.backend.send(self.base, 'POST', path, headers=headers)
+
     def _find(self, path: Path) -> Answer:
         """Return a listing that begins with a container if it is noted."""
         query = f'prefix={quote(path.container)}&limit=1'
@@ -130,6 +172,19 @@ class Register:
                 f'container {place} answered {answer.status}',
             )
         return answer._replace(body=[]) if answer.is_missing else answer
+
+
+def _require(answer: Answer) -> None:
+    """Check that the account of the register has answered.
+
+    :raises BackendError: if it has not
+    """
+    if not answer.is_success:
+        raise BackendError(
+            None,
+            answer.status,
+            f'account {REGISTER} answered {answer.status}',
+        )
 
 
 def _text_of(row: dict) -> str:

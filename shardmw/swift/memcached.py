@@ -2,7 +2,7 @@
 """Memcached, as the proxy's ``cache`` filter provides it."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from swift.common.memcached import (
@@ -10,8 +10,10 @@ from swift.common.memcached import (
     IO_TIMEOUT,
     POOL_TIMEOUT,
     MemcacheConnectionError,
+    load_memcache,
 )
-from swift.common.utils import cache_from_env
+from swift.common.middleware.memcache import MemcacheMiddleware
+from swift.common.utils import cache_from_env, get_logger
 
 from shardmw.swift.concurrency import sleep
 
@@ -148,3 +150,24 @@ class SharedCache:
             + getattr(self._memcache, '_connect_timeout', CONN_TIMEOUT)
             + self.timeout_seconds
         )
+
+
+def servers_of(pipeline: Iterable[Callable]) -> list[str] | None:
+    """Return the memcached servers of the cache filter of a pipeline.
+
+    :returns: None if the pipeline has no cache filter of Swift's own
+    """
+    for app in pipeline:
+        if isinstance(app, MemcacheMiddleware):
+            return app.memcache.memcache_servers
+    return None
+
+
+def servers_in(conf: Mapping[str, str]) -> list[str]:
+    """Return the memcached servers that a cache filter would have.
+
+    :param conf: the options of the filter. Swift reads others from
+                 ``memcache.conf`` in ``swift_dir``
+    """
+    logger = get_logger({}, log_route='shardmw')
+    return load_memcache(conf, logger).memcache_servers

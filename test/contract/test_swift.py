@@ -23,6 +23,7 @@ from swift.common.memcached import MemcacheRing
 from swift.common.middleware.crypto.crypto_utils import CRYPTO_KEY_CALLBACK
 from swift.common.middleware.crypto.keymaster import KeyMasterContext
 from swift.common.middleware.listing_formats import get_listing_content_type
+from swift.common.middleware.memcache import MemcacheMiddleware
 from swift.common.middleware.ratelimit import interpret_conf_limits
 from swift.common.middleware.s3api.utils import MULTIUPLOAD_SUFFIX
 from swift.common.middleware.versioned_writes.object_versioning import (
@@ -50,6 +51,7 @@ from shardmw.core import placement
 from shardmw.core.paths import Place, native, parse_path, wsgi_of
 from shardmw.swift import SPLIT_STATES, object_audit, proxy_app, statsd
 from shardmw.swift.infocache import redirected
+from shardmw.swift.memcached import servers_in, servers_of
 from shardmw.swift.start_check import redirection_problem
 from test.unit.fakeswift import ACCOUNT, loaded
 
@@ -317,6 +319,23 @@ class TestProxy:
         ring = MemcacheRing(['127.0.0.1:1'], io_timeout=3, pool_timeout=4)
         assert (ring._io_timeout, ring._pool_timeout) == (3, 4)
         assert ring._connect_timeout > 0
+
+    def test_the_cache_filter_knows_its_memcached_servers(self, tmp_path):
+        """``MemcacheMiddleware.memcache`` and its ``memcache_servers``.
+
+        ``/info`` has a digest of them. Swift reads them from the section of
+        the filter, or from ``memcache.conf``.
+        """
+        (tmp_path / 'memcache.conf').write_text(
+            '[memcache]\nmemcache_servers = b:1, a:2\n'
+        )
+        conf = {'swift_dir': str(tmp_path)}
+        cache = MemcacheMiddleware(None, conf)
+        assert servers_of([cache]) == servers_in(conf) == ['b:1', 'a:2']
+        conf['memcache_servers'] = 'c:3'
+        cache = MemcacheMiddleware(None, conf)
+        assert servers_of([cache]) == servers_in(conf) == ['c:3']
+        assert servers_of([]) is None
 
     def test_memcached_takes_bytes_as_they_are(self):
         """``set_multi(..., serialize=False)``: pages are not encoded."""

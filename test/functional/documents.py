@@ -93,6 +93,8 @@ class Reader:
             '/srv/node': f'{cluster.devices_path}/1',
         }
         (folder / 'README.md').write_text('a file to upload\n')
+        proxies = '\n'.join(cluster.proxy_urls)
+        (cluster.swift_dir / 'proxies').write_text(proxies)
         commands = Path(sys.executable).parent
         own_commands = folder / 'bin'
         own_commands.mkdir()

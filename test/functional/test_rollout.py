@@ -140,6 +140,7 @@ class Rollout:
     def _read(self) -> None:
         """Run the pages' blocks in an account of their own."""
         fill(self.reading, 'archive', 3)
+        self.cluster.daemon('shardmw-resharder')
         reader = Reader(self.cluster, self.reading.account, self._folder)
         self.failed = {
             f'{block.page}:{block.line}': printed
@@ -151,7 +152,7 @@ class Rollout:
         self.checked = [
             name
             for name in self.reading.listing().names()
-            if name.startswith('shardmw-check')
+            if name.startswith('shardmw-doctor')
         ]
         self.accounts = (self._folder / 'accounts').read_text().split()
 

@@ -2,6 +2,7 @@
 """How a proxy reports its configuration: refusals to start, and /info."""
 
 import configparser
+import re
 import shutil
 import subprocess
 import sys
@@ -10,9 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from shardmw import __version__
+
 PATIENCE_SECONDS = 60
 
 DEFAULT_INFO = {
+    'version': __version__,
     'default_shards': 0,
     'default_depth': 0,
     'max_depth': 16,
@@ -20,6 +24,7 @@ DEFAULT_INFO = {
     'client_max_shards': 64,
     'unordered_listings': True,
     'listing_max_age': 0,
+    'head_cache_seconds': 5,
     'max_sleep_time_seconds': 60,
     'rate_buffer_seconds': 5,
     'container_ratelimits': [],
@@ -343,9 +348,21 @@ def reconfigured(cluster):
 
 
 @pytest.fixture
-def info(client):
+def whole_info(client):
     """Return a function that gets the filter's section of /info."""
     return lambda: client.raw('GET', '/info').json()['shardmw']
+
+
+@pytest.fixture
+def info(whole_info):
+    """Return a function that gets what /info shows to clients."""
+
+    def shown() -> dict:
+        section = whole_info()
+        del section['digests']
+        return section
+
+    return shown
 
 
 class TestInfo:
@@ -368,11 +385,13 @@ class TestInfo:
         assert info() == {
             'default_shards': 2,
             'default_depth': 1,
+            'version': __version__,
             'max_depth': 16,
             'max_shards': 8,
             'client_max_shards': 4,
             'unordered_listings': True,
             'listing_max_age': 30,
+            'head_cache_seconds': 5,
             'max_sleep_time_seconds': 2.5,
             'rate_buffer_seconds': 3,
             'container_ratelimits': [[0, 100], [1000, 10]],
@@ -382,3 +401,14 @@ class TestInfo:
     def test_does_not_show_account_names(self, reconfigured, info):
         reconfigured(shard_rules='AUTH_secret/*=4')
         assert info() == DEFAULT_INFO
+
+    def test_shows_digests_that_change_with_what_they_stand_for(
+        self, reconfigured, whole_info
+    ):
+        before = whole_info()['digests']
+        assert {*before} == {'hash_path', 'memcache', 'options'}
+        assert all(re.fullmatch('[0-9a-f]{16}', x) for x in before.values())
+        reconfigured(shard_rules='AUTH_secret/*=4')
+        after = whole_info()['digests']
+        assert after.pop('options') != before.pop('options')
+        assert after == before

@@ -6,6 +6,7 @@ from swift.common import registry
 from swift.common.middleware.gatekeeper import GatekeeperMiddleware
 from swift.common.swob import Request
 
+from shardmw import __version__
 from shardmw.backend.config import ConfigError
 from shardmw.core.layout import DEPTH_LIMIT
 from shardmw.proxy.filter import filter_factory
@@ -165,6 +166,8 @@ class TestFactory:
             {}, max_shards='128', default_shards='4', listing_max_age='30'
         )
         limits = swift_info['shardmw']
+        assert limits['version'] == __version__
+        assert limits['head_cache_seconds'] == 5
         assert limits['max_shards'] == 128
         assert limits['client_max_shards'] == 64
         assert limits['default_shards'] == 4

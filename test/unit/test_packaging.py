@@ -15,6 +15,7 @@ import yaml
 from swift.common.wsgi import loadapp
 
 from shardmw import __version__
+from shardmw.admin.cli import main as admin_command
 from shardmw.backend.config import OPTION_NAMES, OPTION_PREFIXES, parse_options
 from shardmw.container_server.filter import ContainerFilter
 from shardmw.core.placement import object_key, shard_key, shard_of
@@ -36,6 +37,7 @@ SAMPLE = ETC / 'proxy-server.conf-sample'
 DESIGN = PROJECT / 'doc' / 'design.md'
 UNIT = ETC / 'shardmw-resharder.service'
 DEPLOY = ETC / 'deploy'
+DOCTOR_UNIT = ETC / 'shardmw-doctor.service'
 SECTION = 'filter:shardmw'
 
 #: Each of these stands for any number of options. None is set by default.
@@ -147,15 +149,25 @@ def test_internal_clients_have_one_more_filter_than_swifts(name):
     assert pipeline.is_internal_client
 
 
-def test_the_unit_starts_the_daemon_with_the_configuration_of_its_sample():
+def unit_of(path: Path) -> configparser.RawConfigParser:
+    """Return the sections of a systemd unit."""
     unit = configparser.RawConfigParser()
     unit.optionxform = str
-    unit.read(UNIT)
-    service = unit['Service']
-    command, conf = service['ExecStart'].split()
+    unit.read(path)
+    return unit
+
+
+def scripts_named(command: str) -> set[str]:
+    """Return the functions that a command of a unit runs."""
     assert Path(command).is_absolute()
     scripts = entry_points(group='console_scripts', name=Path(command).name)
-    assert {each.value for each in scripts} == {'shardmw.reshard.daemon:main'}
+    return {each.value for each in scripts}
+
+
+def test_the_unit_starts_the_daemon_with_the_configuration_of_its_sample():
+    service = unit_of(UNIT)['Service']
+    command, conf = service['ExecStart'].split()
+    assert scripts_named(command) == {'shardmw.reshard.daemon:main'}
     assert f'as {conf}.' in (ETC / f'{Path(conf).name}-sample').read_text()
     assert service['User'] == 'swift'
 
@@ -280,6 +292,16 @@ def test_deployment_tools_install_this_release():
     assert Path(wheel).name == f'shardmw-{__version__}-py3-none-any.whl'
     text = (DEPLOY / 'puppet-swift.pp').read_text()
     assert re.findall(r"\$version += '(.*)'", text) == [__version__]
+
+
+def test_the_timer_starts_the_doctor():
+    assert DOCTOR_UNIT.with_suffix('.timer').exists()
+    service = unit_of(DOCTOR_UNIT)['Service']
+    command, *arguments = service['ExecStart'].split()
+    assert scripts_named(command) == {'shardmw.admin.cli:main'}
+    assert arguments[0] in admin_command.commands
+    assert service['Type'] == 'oneshot'
+    assert service['User'] == 'swift'
 
 
 #: A row of the table of placements: name (and repetitions), key, shards.
