@@ -14,8 +14,9 @@
 VENV = .venv
 INSTALLED = $(VENV)/.installed
 
-# Building a package needs pip alone.
+# Building a package needs pip alone, a release more.
 BUILD = .venv-build
+RELEASE = .venv-release
 EXTRAS = test,lint,conformance
 
 # The tests of one file run in one process, with a cluster of its own.
@@ -25,6 +26,13 @@ EXTRAS = test,lint,conformance
 # they must not come last.
 UNIT_JOBS = -n 2 --dist loadfile --no-loadscope-reorder
 FUNCTIONAL_JOBS = -n 4 --dist loadfile --no-loadscope-reorder
+
+# What the Debian package is built with and from. The tools are those of
+# Build-Depends in packaging/debian/control.
+DEB_TOOLS = dpkg-dev debhelper dh-python pybuild-plugin-pyproject python3-all \
+    python3-setuptools python3-wheel
+DEB_FILES = CHANGELOG.md LICENSE README.md doc etc pyproject.toml setup.cfg \
+    setup.py shardmw
 
 # pytest's exit code for an option such as -k that selects no test
 NONE_IS_FINE = $(if $(PYTEST),|| [ $$? -eq 5 ])
@@ -61,6 +69,8 @@ help:
 	@echo 'make lint   check the style, and which rooms import which'
 	@echo 'make contract SWIFT=DIR  check what is used of a checkout of Swift'
 	@echo 'make wheel  build the package for operators in dist; make wheels both'
+	@echo 'make release  build both packages in dist, check and install them'
+	@echo 'make deb    build the Debian package in build/deb'
 	@echo 'make clean  remove what the others made'
 	@echo 'make faults  look for wrong histories while layouts change and servers fail'
 	@echo "make conformance  run Swift's own tests on sharded containers; an hour or two"
@@ -116,9 +126,45 @@ wheel wheels: $(BUILD)
 $(BUILD):
 	@tools/make-venv $(BUILD) $(PYTHON)
 
+# What CONTRIBUTING.md calls for before an upload. A build folder may have
+# modules that have been removed since.
+.PHONY: release
+release: $(RELEASE)/bin/twine
+	rm -rf build/lib dist tools/build
+	$(RELEASE)/bin/python -m build --outdir dist
+	$(RELEASE)/bin/python -m build --outdir dist tools
+	$(RELEASE)/bin/twine check --strict dist/*
+	$(RELEASE)/bin/check-wheel-contents dist/shardmw-*.whl
+	cd tools && ../$(RELEASE)/bin/check-wheel-contents \
+	    ../dist/shardmw_tools-*.whl
+	tools/make-venv build/venv $(PYTHON)
+	build/venv/bin/python -m pip install --quiet \
+	    --disable-pip-version-check dist/shardmw-*.whl
+	build/venv/bin/shardmw-admin --version
+	build/venv/bin/shardmw-admin --help >/dev/null
+	build/venv/bin/shardmw-resharder --help >/dev/null
+
+$(RELEASE)/bin/twine:
+	@tools/make-venv $(RELEASE) $(PYTHON)
+	@$(RELEASE)/bin/python -m pip install --quiet \
+	    --disable-pip-version-check build check-wheel-contents twine
+
+# The system's Python builds the package, not one that lies before it on PATH.
+.PHONY: deb
+deb:
+	@for tool in $(DEB_TOOLS); do \
+	    dpkg-query --status $$tool >/dev/null 2>&1 || \
+	        tools/install-package $$tool || exit; done
+	rm -rf build/deb
+	mkdir -p build/deb/shardmw
+	cp -R $(DEB_FILES) packaging/debian build/deb/shardmw
+	cd build/deb/shardmw && \
+	    PATH=/usr/sbin:/usr/bin:/sbin:/bin dpkg-buildpackage -us -uc -b
+	@ls build/deb/*.deb
+
 .PHONY: clean
 clean:
-	rm -rf $(VENV) $(BUILD) build dist *.egg-info tools/build tools/*.egg-info
+	rm -rf $(VENV) $(BUILD) $(RELEASE) build dist *.egg-info tools/build tools/*.egg-info
 	rm -rf .conformance .hypothesis .pytest_cache .ruff_cache .import_linter_cache
 	find shardmw test tools -name __pycache__ -prune -exec rm -rf {} +
 
@@ -126,7 +172,7 @@ clean:
 memcached:
 	@command -v memcached >/dev/null || tools/install-package memcached
 
-$(INSTALLED): setup.cfg tools/setup.cfg tools/make-venv
+$(INSTALLED): setup.cfg tools/setup.cfg tools/setup.py tools/make-venv
 	@tools/make-venv $(VENV) $(PYTHON)
 	@tools/install-into $(VENV) . './tools[$(EXTRAS)]'
 	@echo '$(CURDIR)' >$@

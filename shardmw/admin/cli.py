@@ -12,6 +12,7 @@ from typing import TextIO
 
 import click
 
+from shardmw import __version__
 from shardmw.admin.arguments import (
     ACCOUNT,
     AS_JSON,
@@ -80,6 +81,7 @@ class _Commands(click.Group):
     type=click.Path(path_type=Path, dir_okay=False),
     help=f'The configuration to use instead of {CONF_NAME} in that folder.',
 )
+@click.version_option(__version__)
 @click.pass_context
 def main(context: click.Context, swift_dir: Path, conf: Path | None) -> None:
     """Inspect, check and change the sharded containers of a Swift cluster.

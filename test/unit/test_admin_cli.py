@@ -13,6 +13,7 @@ from unittest import mock
 import pytest
 from click.testing import CliRunner, Result
 
+from shardmw import __version__
 from shardmw.admin import cli
 from shardmw.backend.containers import RECORD_HEADER, BackendError
 from shardmw.core.layout import Layout
@@ -38,6 +39,10 @@ def admin(swift, monkeypatch) -> Callable[..., Result]:
     return lambda *arguments, **options: CliRunner().invoke(
         cli.main, arguments, **options
     )
+
+
+def test_prints_the_version(admin):
+    assert admin('--version').stdout.endswith(f' {__version__}\n')
 
 
 class TestAudit:

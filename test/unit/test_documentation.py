@@ -15,7 +15,10 @@ PROJECT = Path(__file__).parents[2]
 PACKAGE = PROJECT / 'shardmw'
 OPERATING = PROJECT / 'doc' / 'operating.md'
 PAGES = [
-    *(PROJECT / name for name in ('README.md', 'CONTRIBUTING.md')),
+    *(
+        PROJECT / name
+        for name in ('README.md', 'CONTRIBUTING.md', 'SECURITY.md')
+    ),
     *(PROJECT / 'doc').glob('*.md'),
 ]
 

@@ -38,6 +38,9 @@ DESIGN = PROJECT / 'doc' / 'design.md'
 UNIT = ETC / 'shardmw-resharder.service'
 DEPLOY = ETC / 'deploy'
 DOCTOR_UNIT = ETC / 'shardmw-doctor.service'
+PACKAGING = PROJECT / 'packaging'
+#: Where the unit expects the commands, as pip installs them.
+PIP_BIN = '/usr/local/bin/'
 SECTION = 'filter:shardmw'
 
 #: Each of these stands for any number of options. None is set by default.
@@ -360,18 +363,26 @@ def test_the_page_promises_eight_placements_by_depth():
 
 
 TEXTS = ('README.md', 'CHANGELOG.md', 'LICENSE')
+BUILT_FROM = ('setup.py', 'setup.cfg', 'pyproject.toml', *TEXTS)
 SHARED = 'share/doc/shardmw/'
 
 
 @pytest.fixture(scope='module')
-def wheel(tmp_path_factory):
-    """Build a wheel from a copy, so that the project stays clean."""
-    source = tmp_path_factory.mktemp('source')
-    for name in ('setup.py', 'setup.cfg', *TEXTS):
-        shutil.copy(PROJECT / name, source)
-    for name in ('shardmw', 'etc'):
-        shutil.copytree(PROJECT / name, source / name)
-    built = tmp_path_factory.mktemp('built')
+def source(tmp_path_factory):
+    """Return a copy of the project, which builds may change."""
+    copy = tmp_path_factory.mktemp('source')
+    for name in BUILT_FROM:
+        shutil.copy(PROJECT / name, copy)
+    for name in ('shardmw', 'etc', 'tools'):
+        shutil.copytree(PROJECT / name, copy / name)
+    return copy
+
+
+def build_wheel(source: Path, built: Path) -> zipfile.ZipFile:
+    """Return the wheel of a folder or a source distribution.
+
+    :param built: an empty folder for it
+    """
     subprocess.run(
         [
             *(sys.executable, '-m', 'pip', 'wheel', '--quiet'),
@@ -381,7 +392,29 @@ def wheel(tmp_path_factory):
         check=True,
     )
     (path,) = built.iterdir()
-    with zipfile.ZipFile(path) as archive:
+    return zipfile.ZipFile(path)
+
+
+@pytest.fixture(scope='module')
+def wheel(source, tmp_path_factory):
+    with build_wheel(source, tmp_path_factory.mktemp('built')) as archive:
+        yield archive
+
+
+@pytest.fixture(scope='module')
+def tools_wheel(source, tmp_path_factory):
+    """Build the wheel of the tools as for an upload: from their sdist."""
+    sdists = tmp_path_factory.mktemp('sdists')
+    subprocess.run(
+        [
+            *(sys.executable, 'setup.py', '--quiet'),
+            *('sdist', '--dist-dir', sdists),
+        ],
+        cwd=source / 'tools',
+        check=True,
+    )
+    (sdist,) = sdists.iterdir()
+    with build_wheel(sdist, tmp_path_factory.mktemp('tools')) as archive:
         yield archive
 
 
@@ -433,16 +466,57 @@ def test_a_wheel_has_the_license(wheel):
     assert any(name.endswith('/LICENSE') for name in wheel.namelist())
 
 
-def test_a_wheel_needs_little(wheel):
+def metadata_of(wheel: zipfile.ZipFile) -> str:
     (path,) = (n for n in wheel.namelist() if n.endswith('/METADATA'))
-    text = wheel.read(path).decode('utf-8')
+    return wheel.read(path).decode('utf-8')
+
+
+def test_a_wheel_needs_little(wheel):
+    text = metadata_of(wheel)
     needed = re.findall(r'^Requires-Dist: ([\w-]+)', text, re.MULTILINE)
     assert sorted(needed) == ['click', 'orjson', 'swift']
 
 
-def test_the_tools_are_those_of_this_release():
+def test_the_tools_are_those_of_this_release(tools_wheel):
+    lines = metadata_of(tools_wheel).splitlines()
+    assert f'Version: {__version__}' in lines
+    assert f'Requires-Dist: shardmw=={__version__}' in lines
+
+
+def test_the_wheel_of_the_tools_has_the_license(tools_wheel):
+    assert any(name.endswith('/LICENSE') for name in tools_wheel.namelist())
+
+
+@pytest.mark.parametrize(
+    ('path', 'pattern'),
+    [
+        ('CHANGELOG.md', r'^## ([\d.]+)'),
+        ('packaging/debian/changelog', r'^shardmw \((.+)-\d+\)'),
+        ('packaging/rpm/shardmw.spec', r'^Version: +(.+)$'),
+    ],
+)
+def test_the_newest_version_of_each_recipe_is_this_one(path, pattern):
+    text = (PROJECT / path).read_text(encoding='utf-8')
+    assert re.search(pattern, text, re.MULTILINE)[1] == __version__
+
+
+@pytest.mark.parametrize(
+    ('path', 'pattern'),
+    [
+        ('debian/control', r'^ python3-(\w+) \(>= ([\d.]+)\)'),
+        ('rpm/shardmw.spec', r'^Requires: +python3-(\w+) >= ([\d.]+)$'),
+    ],
+)
+def test_each_recipe_needs_what_the_wheel_needs(path, pattern):
     config = configparser.ConfigParser()
-    config.read(PROJECT / 'tools' / 'setup.cfg')
-    assert config['metadata']['version'] == __version__
+    config.read(PROJECT / 'setup.cfg')
     needed = config['options']['install_requires'].split()
-    assert f'shardmw=={__version__}' in needed
+    text = (PACKAGING / path).read_text(encoding='utf-8')
+    found = re.findall(pattern, text, re.MULTILINE)
+    assert sorted(map('>='.join, found)) == sorted(needed)
+
+
+def test_recipes_find_the_command_of_the_unit_where_they_replace_it():
+    assert f'ExecStart={PIP_BIN}shardmw-resharder ' in UNIT.read_text()
+    for path in ('debian/rules', 'rpm/shardmw.spec'):
+        assert f's,{PIP_BIN},' in (PACKAGING / path).read_text()
