@@ -9,7 +9,7 @@ interrupted.
 import csv
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, timezone
 from pathlib import Path as FilePath
 from typing import BinaryIO
@@ -48,7 +48,13 @@ class _Echo:
         return text
 
 
-_to_csv = csv.writer(_Echo(), lineterminator='\n').writerow
+# It quotes a value that has one of the characters that end a line.
+_writerow = csv.writer(_Echo(), lineterminator='\r\n').writerow
+
+
+def _to_csv(values: Iterable) -> bytes:
+    return f'{_writerow(values)[:-2]}\n'.encode()
+
 
 #: By format: the bytes before the rows, and a function that returns the bytes
 #: of a row.
@@ -56,8 +62,8 @@ FORMATS: dict[str, tuple[bytes, Callable[[dict], bytes]]] = {
     'lines': (b'', lambda row: f'{row["name"]}\n'.encode()),
     'null': (b'', lambda row: f'{row["name"]}\0'.encode()),
     'csv': (
-        _to_csv(COLUMNS).encode(),
-        lambda row: _to_csv(columns_of(row)).encode(),
+        _to_csv(COLUMNS),
+        lambda row: _to_csv(columns_of(row)),
     ),
     'json': (b'', lambda row: f'{json.dumps(row)}\n'.encode()),
 }
@@ -77,18 +83,25 @@ def write_parts(
     form: str,
     path: FilePath,
     about: Mapping[str, object],
+    serial: str,
 ) -> None:
     """Write all rows into a file, and go on where an earlier run has ended.
+
+    If the layout has changed since, the file begins anew: rows may have moved
+    to places that the earlier run has left behind.
 
     :param rows_after: returns the rows after the last name of each place, in
                        the order of the names of each place
     :param about: what tells this inventory from another one; JSON
+    :param serial: tells the present layout from others
     :raises AdminError: if the unfinished file is one of another inventory
     """
     head, encode = FORMATS[form]
     part = path.with_name(f'{path.name}.part')
     state = path.with_name(f'{path.name}.state')
-    size, after = _continued(state, about)
+    size, after = 0, {}
+    if part.exists() and state.exists():
+        size, after = _continued(state, about, serial)
     with part.open('r+b' if size else 'wb') as file:
         file.truncate(size)
         file.seek(size)
@@ -99,14 +112,14 @@ def write_parts(
             after[place] = row['name']
             if count % ROWS_A_PART == 0:
                 _save(file)
-                _note(state, about, file.tell(), after)
+                _note(state, about, serial, file.tell(), after)
         _save(file)
-    part.replace(path)
     state.unlink(missing_ok=True)
+    part.replace(path)
 
 
 def _continued(
-    state: FilePath, about: Mapping[str, object]
+    state: FilePath, about: Mapping[str, object], serial: str
 ) -> tuple[int, dict[str, str]]:
     """Return how many bytes are written, and the last name of each place.
 
@@ -114,25 +127,30 @@ def _continued(
     """
     try:
         noted = json.loads(state.read_text('utf-8'))
-    except FileNotFoundError:
-        return 0, {}
+    except ValueError as err:
+        raise AdminError(f'{state}: damaged: remove it to begin anew') from err
     if noted['about'] != about:
         raise AdminError(
-            f'{state}: an export with other options, or of another layout, is '
-            'unfinished: remove the file to begin anew'
+            f'{state}: an export with other options is unfinished: remove the '
+            'file to begin anew'
         )
+    if noted['serial'] != serial:
+        return 0, {}
     return noted['size'], noted['after']
 
 
 def _note(
     state: FilePath,
     about: Mapping[str, object],
+    serial: str,
     size: int,
     after: Mapping[str, str],
 ) -> None:
+    noted = {'about': about, 'serial': serial, 'size': size, 'after': after}
     new = state.with_name(f'{state.name}.new')
-    text = json.dumps({'about': about, 'size': size, 'after': after})
-    new.write_text(text, 'utf-8')
+    with new.open('wb') as file:
+        file.write(json.dumps(noted).encode())
+        _save(file)
     new.replace(state)
 
 

@@ -4,7 +4,7 @@
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path as FilePath
 
 import click
@@ -90,8 +90,9 @@ def export(
     Names can contain line breaks: to tell them apart, use -0 or a format
     other than lines.
 
-    A file is called OUTPUT.part until it is whole. An ETag that is encrypted
-    is left empty.
+    A file is called OUTPUT.part until it is whole. In csv and parquet, an ETag
+    that is encrypted is left empty. If the layout of the container changes
+    meanwhile, the command fails, because rows may have moved past it.
     """
     asked = {form} - {LINES}
     asked.update(['null'] if is_null else [], ['json'] if as_json else [])
@@ -106,19 +107,24 @@ def export(
 
     places = places_of(cluster, container)
     rows_after = _reader(cluster, container, places, prefix, unordered)
-    if form == PARQUET:
-        inventory.write_parquet(rows_after({}), output)
-    elif output:
-        about = {
-            'container': str(container.place),
-            'prefix': prefix,
-            'format': form,
-            # The place of a row tells where to go on only in the same layout.
-            'layout': places.serial if unordered else None,
-        }
-        inventory.write_parts(rows_after, form, output, about)
-    else:
+    about = {
+        'container': str(container.place),
+        'prefix': prefix,
+        'format': form,
+        'unordered': unordered,
+    }
+    if not output:
         inventory.write_all(rows_after({}), form, sys.stdout.buffer)
+        return
+    try:
+        if form == PARQUET:
+            inventory.write_parquet(rows_after({}), output)
+        else:
+            inventory.write_parts(
+                rows_after, form, output, about, places.serial
+            )
+    except OSError as err:
+        raise AdminError(f'{output}: cannot be written: {err}') from err
 
 
 def _reader(
@@ -129,22 +135,28 @@ def _reader(
     It takes the last name of each place, and yields rows with their places.
     In order, one place stands for all.
 
+    The end of its rows raises AdminError if the layout has changed meanwhile.
+
     :raises AdminError: if rows may be in two places, and no order is asked for
     """
     from shardmw.admin.export import export
-    from shardmw.admin.walk import is_unique, walk
+    from shardmw.admin.walk import is_unique, require_same, walk
 
-    if not unordered:
-        return lambda after: (
-            ('', row)
-            for row in export(cluster, places, prefix, after.get('', ''))
-        )
-    if not is_unique(cluster, places):
+    if unordered and not is_unique(cluster, places):
         raise AdminError(
             f'{path.place}: shardmw-resharder has rows to move, which may be '
             'in two places: leave --unordered out'
         )
-    return lambda after: walk(cluster, places, prefix, after)
+
+    def rows_after(after: Mapping[str, str]) -> Iterator[tuple[str, dict]]:
+        if unordered:
+            yield from walk(cluster, places, prefix, after)
+        else:
+            for row in export(cluster, places, prefix, after.get('', '')):
+                yield '', row
+        require_same(cluster, path, places)
+
+    return rows_after
 
 
 @click.command()
@@ -202,9 +214,9 @@ def empty(
 ) -> None:
     """Delete all objects of A/C, from all shards side by side.
 
-    Objects that clients write after the command has begun stay. If the command
-    is interrupted, or some objects cannot be deleted, run it again: it goes on
-    with what is left.
+    Objects that clients upload after the command has begun stay. If the
+    command is interrupted, or some objects cannot be deleted, run it again: it
+    goes on with what is left. It stops after a day.
 
     The container itself stays. If it syncs to another one, the objects are
     deleted there, too. Without --versions, the command refuses a container
@@ -214,6 +226,8 @@ def empty(
     """
     cluster = context.obj()
     cluster.check_filter()
+    from swift.common.utils import Timestamp
+
     from shardmw.admin.emptying import Emptied, Emptying
 
     paths = cluster.with_versions(container)
@@ -223,8 +237,13 @@ def empty(
             f'{name}: has old versions of its objects: --versions deletes '
             'them, too'
         )
+    if not (yes or dry_run):
+        what = f'the objects of {name} that begin with {printable(prefix)}'
+        what = what if prefix else f'all objects of {name}'
+        click.confirm(f'Delete {what}?', abort=True, err=True)
     reporter = _Reporter(name, as_json)
     done = Emptied()
+    began = Timestamp.now()
     jobs = [
         Emptying(
             cluster,
@@ -234,6 +253,7 @@ def empty(
             segments,
             concurrency,
             objects_per_second,
+            began,
             done,
             reporter,
         )
@@ -250,10 +270,6 @@ def empty(
         else:
             click.echo(f'{name}: {objects:,} objects, {size:,} bytes')
         return
-    if not yes:
-        what = f'the objects of {name} that begin with {printable(prefix)}'
-        what = what if prefix else f'all objects of {name}'
-        click.confirm(f'Delete {what}?', abort=True, err=True)
     try:
         for job in jobs:
             job.run()

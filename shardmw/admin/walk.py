@@ -15,6 +15,7 @@ from shardmw.backend.page_limits import container_page
 from shardmw.core.layout import PLAIN
 from shardmw.core.paths import Path
 from shardmw.reshard.cluster import SwiftCluster
+from shardmw.reshard.errors import AdminError
 
 #: How many rows to hold in memory at most.
 ROWS_IN_MEMORY = 200_000
@@ -105,6 +106,22 @@ def walk(
 
     for stage in places.stages:
         yield from taking_turns(map(rows, stage), SIDE_BY_SIDE)
+
+
+def require_same(cluster: SwiftCluster, path: Path, places: Places) -> None:
+    """Check that the layout of a container is still the same.
+
+    Otherwise rows may have moved to places that have not been read.
+
+    :param places: the places that have been read
+    :raises AdminError: if it is another one, or the container is gone
+    :raises BackendError: if it cannot be read
+    """
+    if places_of(cluster, path).serial != places.serial:
+        raise AdminError(
+            f'{path.place}: its layout changed meanwhile: run the command '
+            'again'
+        )
 
 
 def is_unique(cluster: SwiftCluster, places: Places) -> bool:

@@ -48,8 +48,9 @@ class AutomaticOptions:
     :param containers: globs over ``account/container``
     :param shrink_after_days: how long a layout must have been there before it
                               gets fewer shards
-    :param write_limit: returns the writes per second that a database with so
-                        many rows may take, None for no limit
+    :param write_limit: returns the writes per second that a shard may take in
+                        a container whose shards have so many rows on average;
+                        None for no limit
     :param max_shards: the most shards that a container may get
     """
 
@@ -175,6 +176,9 @@ class AutomaticChanges:
             suitable = max(map(self._suitable, measured))
             if any(each.shards != suitable for each in measured):
                 self.changes.begin(path, suitable, despite_backlog=True)
+                if self._held.intersection(each.place for each in paths):
+                    # It has few rows, and auto_shrink would take them back.
+                    self.changes.cluster.set_floor(path, suitable)
                 self.logger.info(
                     '%s: begins to change from %d to %d shards',
                     place,

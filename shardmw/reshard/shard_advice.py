@@ -202,8 +202,12 @@ class Growth:
     Such a container has a client that writes faster than the rate limit lets
     it. Rows that replace or delete others are not seen: they do not count.
 
-    :param limit: returns the rows per second that a container with so many
-                  rows may get, None for no limit
+    More shards do not help a container whose depth puts far too many rows into
+    one shard.
+
+    :param limit: returns the rows per second that a shard may get in a
+                  container whose shards have so many rows on average; None for
+                  no limit
     :param seconds: for how long a container must have grown at its limit
     """
 
@@ -220,8 +224,8 @@ class Growth:
 
         :param now: the time, in seconds
         """
-        limit = self._limit(container.fullest)
-        if limit is None:
+        limit = self._limit(container.objects // max(1, container.shards))
+        if limit is None or container.is_uneven:
             return False
         key = container.account, container.container, container.shards
         began, rows = self._noted.get(key, (now, container.fullest))

@@ -3,6 +3,7 @@
 
 import csv
 import io
+import itertools
 import json
 from datetime import datetime, timezone
 
@@ -12,7 +13,7 @@ from pyarrow import parquet
 from shardmw.admin import inventory
 from shardmw.reshard.errors import AdminError
 
-ABOUT = {'container': 'a/c', 'layout': None}
+ABOUT = {'container': 'a/c', 'prefix': ''}
 
 
 def row(name: str) -> dict:
@@ -25,7 +26,7 @@ def row(name: str) -> dict:
     }
 
 
-NAMES = ['a', 'b"b', 'c\nc', 'd,d', 'z', 'ä', '☃ 50%']
+NAMES = ['a', 'b"b', 'c\nc', 'd,d', 'e\re', 'z', 'ä', '☃ 50%']
 
 #: Two places that list them, as a walk finds their rows.
 PLACED = [(str(i % 2), row(name)) for i, name in enumerate(NAMES)]
@@ -88,8 +89,13 @@ def form(request) -> str:
     return request.param
 
 
-def write(path, form: str, rows=rows_after, about=ABOUT) -> None:
-    inventory.write_parts(rows, form, path, about)
+def write(path, form: str, rows=rows_after, about=ABOUT, serial='1') -> None:
+    inventory.write_parts(rows, form, path, about, serial)
+
+
+def until_killed(after):
+    yield from itertools.islice(rows_after(after), 3)
+    raise Killed
 
 
 class TestParts:
@@ -117,14 +123,36 @@ class TestParts:
     def test_of_another_export_are_refused(self, tmp_path, monkeypatch):
         monkeypatch.setattr(inventory, 'ROWS_A_PART', 2)
         path = tmp_path / 'out'
-
-        def until_killed(after):
-            yield from PLACED[:3]
-            raise Killed
-
         with pytest.raises(Killed):
             write(path, 'csv', until_killed)
         before = (tmp_path / 'out.part').read_bytes()
         with pytest.raises(AdminError, match='remove the file'):
-            write(path, 'csv', about={**ABOUT, 'layout': 'x'})
+            write(path, 'csv', about={**ABOUT, 'prefix': 'x'})
         assert (tmp_path / 'out.part').read_bytes() == before
+
+    def test_of_another_layout_begin_anew(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(inventory, 'ROWS_A_PART', 2)
+        path = tmp_path / 'out'
+        with pytest.raises(Killed):
+            write(path, 'csv', until_killed)
+        asked = []
+
+        def rows(after):
+            asked.append(after)
+            return rows_after(after)
+
+        write(path, 'csv', rows, serial='2')
+        assert asked == [{}]
+        assert path.read_bytes() == written('csv')
+
+    @pytest.mark.parametrize('lost', ['out.part', 'out.state'])
+    def test_begin_anew_if_one_of_the_two_files_is_gone(
+        self, tmp_path, monkeypatch, lost
+    ):
+        monkeypatch.setattr(inventory, 'ROWS_A_PART', 2)
+        path = tmp_path / 'out'
+        with pytest.raises(Killed):
+            write(path, 'csv', until_killed)
+        (tmp_path / lost).unlink()
+        write(path, 'csv')
+        assert path.read_bytes() == written('csv')

@@ -333,6 +333,7 @@ class TestGrowth:
         automatic.begin()
         root = daemon.cluster.root(SwiftPath('v1', ACCOUNT, 'c'))
         assert root.record.shards == shards
+        assert root.answer.floor == (shards if shards > 1 else 0)
 
 
 class TestFigures:

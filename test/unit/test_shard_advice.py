@@ -133,7 +133,7 @@ HOUR = 3600
 
 
 class TestGrowth:
-    """A database may get 10 rows a second from 1000 rows on."""
+    """A shard may get 10 rows a second if shards have 1000 rows or more."""
 
     @pytest.fixture
     def growth(self) -> Growth:
@@ -149,18 +149,24 @@ class TestGrowth:
         assert growth.is_held(last, HOUR) == is_held
 
     def test_of_each_hour_counts_by_itself(self, growth):
-        assert not growth.is_held(listed(4, 0, 2000), 0)
-        assert growth.is_held(listed(4, 0, 40_000), HOUR)
-        assert not growth.is_held(listed(4, 0, 80_000), HOUR + 300)
-        assert not growth.is_held(listed(4, 0, 60_000), 2 * HOUR)
+        assert not growth.is_held(listed(4, 8000, 2000), 0)
+        assert growth.is_held(listed(4, 8000, 40_000), HOUR)
+        assert not growth.is_held(listed(4, 8000, 80_000), HOUR + 300)
+        assert not growth.is_held(listed(4, 8000, 60_000), 2 * HOUR)
 
     def test_of_another_layout_begins_anew(self, growth):
-        assert not growth.is_held(listed(4, 0, 2000), 0)
-        assert not growth.is_held(listed(8, 0, 90_000), HOUR)
+        assert not growth.is_held(listed(4, 8000, 2000), 0)
+        assert not growth.is_held(listed(8, 8000, 90_000), HOUR)
 
     def test_without_a_limit_is_not_held(self, growth):
-        assert not growth.is_held(listed(4, 0, 1), 0)
-        assert not growth.is_held(listed(4, 0, 900), HOUR)
+        assert not growth.is_held(listed(4, 3999, 2000), 0)
+        assert not growth.is_held(listed(4, 3999, 90_000), HOUR)
+
+    def test_of_one_directory_is_not_held(self, growth):
+        uneven = replace(listed(4, 90_000, 2000), depth=1)
+        assert not growth.is_held(uneven, 0)
+        grown = replace(uneven, fullest=90_000)
+        assert not growth.is_held(grown, HOUR)
 
 
 @given(st.lists(rows, min_size=1))

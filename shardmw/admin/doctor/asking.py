@@ -84,6 +84,12 @@ def exchange(
     except (OSError, http.client.HTTPException) as err:
         reason = str(err) or type(err).__name__
         raise NoAnswerError(f'it does not answer: {reason}') from err
+    except ValueError:
+        # The text of the error may have the token.
+        raise NoAnswerError(
+            'the token or the storage URL has characters that HTTP does not '
+            'allow'
+        ) from None
     finally:
         connection.close()
 

@@ -266,6 +266,28 @@ class TestEmpty:
         versions = client.get(container, query={'versions': 'true'})
         assert versions.json() == []
 
+    def test_deletes_the_old_versions_of_a_prefix(self, admin, client):
+        container = make(client, SHARDS, [])
+        assert client.post(container, headers=VERSIONED).status == 204
+        for name in ('a/o', 'b/o'):
+            for body in (b'1', b'2'):
+                assert client.put(container, name, body).status == 201
+        options = ('--versions', '--prefix', 'a/')
+        done = emptied(admin, path_of(client, container), *options)
+        assert done['objects'] == 3
+        versions = client.get(container, query={'versions': 'true'})
+        assert versions.names() == ['b/o', 'b/o']
+
+    def test_takes_segments_that_are_gone_for_deleted(self, admin, client):
+        container, segments = make(client, SHARDS, []), make(client, 0, [])
+        put_segments(client, segments)
+        put_manifest(client, segments, 'part', manifest_of(segments))
+        nested = [{'path': f'/{segments}/part'}] * 2
+        put_manifest(client, container, 'whole', json.dumps(nested))
+        done = emptied(admin, path_of(client, container), '--segments')
+        assert (done['objects'], done['failed']) == (1, 0)
+        assert client.listing(segments).names() == []
+
     def test_names_objects_that_cannot_be_deleted(
         self, admin, client, cluster
     ):
