@@ -63,6 +63,7 @@ from test.unit.fakeswift import (
     Memcached,
     Ring,
     ServerResponse,
+    end_watchdog,
     fake_swift,
 )
 from test.unit.simtime import SimulatedHub, simulated_time
@@ -739,7 +740,7 @@ def carry_out(plan: Plan) -> History:
                 return world.run()
             finally:
                 for app in world.apps:
-                    app.watchdog.kill()
+                    end_watchdog(app)
 
 
 def shortened(plan: Plan, most_runs: int) -> Plan:

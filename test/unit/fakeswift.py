@@ -734,6 +734,14 @@ def fake_swift(replicas: int = 1, **conf: str) -> Iterator[FakeSwift]:
         yield app
 
 
+def end_watchdog(app: Application) -> None:
+    """End the green thread that an app has for its timeouts."""
+    if hasattr(app.watchdog, 'kill'):
+        app.watchdog.kill()
+    else:  # before Swift 2.34
+        app.watchdog._run_gth.kill()
+
+
 @contextmanager
 def folder_in_memory() -> Iterator[Path]:
     """Make a folder for databases, in memory if possible."""
@@ -777,10 +785,7 @@ def _running(
         try:
             yield swift
         finally:
-            if hasattr(swift.watchdog, 'kill'):
-                swift.watchdog.kill()
-            else:  # before Swift 2.34
-                swift.watchdog._run_gth.kill()
+            end_watchdog(swift)
 
 
 def filtered(swift: FakeSwift, **conf: str) -> ShardMiddleware:
