@@ -3,7 +3,6 @@
 
 import contextlib
 import json
-import sys
 import time
 from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
@@ -12,14 +11,15 @@ import click
 from click.core import ParameterSource
 
 from shardmw.admin.arguments import AS_JSON, CONTAINER, Seconds
-from shardmw.admin.printing import print_json, print_table, printable
+from shardmw.admin.printing import (
+    print_json,
+    print_table,
+    printable,
+    report_seconds,
+)
 from shardmw.core.layout import DEPTH_LIMIT, MOVING, Sharding
 from shardmw.core.paths import Path
 from shardmw.reshard.errors import FOUND, AdminError
-
-#: How often to print the progress of a change: on a terminal or as JSON, and
-#: elsewhere.
-REPORT_SECONDS = 1, 30
 
 DETACHED = 'announced; shardmw-resharder goes on with it'
 CANCELLED = 'cancelled; shardmw-resharder moves its rows back'
@@ -271,8 +271,7 @@ class _Reporter:
         # The phase, problem and rows that were last printed for each
         # container, and when.
         self._printed: dict[str, tuple[str, str, int, float]] = {}
-        often, seldom = REPORT_SECONDS
-        self._seconds = often if as_json or sys.stderr.isatty() else seldom
+        self._seconds = report_seconds(as_json)
 
     def __call__(self, name: str, progress) -> None:
         self.progress[name] = progress

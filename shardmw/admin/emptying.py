@@ -45,7 +45,7 @@ MOST_SECONDS = 86400
 
 @dataclass(slots=True)
 class Emptied:
-    """How many objects have been deleted.
+    """Counts the objects that have been deleted.
 
     :ivar objects: the objects of the container that are gone
     :ivar bytes: their bytes, as the container lists them

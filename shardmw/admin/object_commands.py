@@ -10,7 +10,7 @@ from pathlib import Path as FilePath
 import click
 
 from shardmw.admin.arguments import AS_JSON, CONTAINER
-from shardmw.admin.printing import print_json, printable
+from shardmw.admin.printing import print_json, printable, report_seconds
 from shardmw.core.paths import Path
 from shardmw.reshard.errors import FOUND, AdminError
 
@@ -33,9 +33,6 @@ class Part(click.ParamType):
             self.fail(f'{value}: not K/N, with K from 1 to N', param, ctx)
         return int(part) - 1, int(parts)
 
-
-#: How often to print the progress: on a terminal, and elsewhere.
-REPORT_SECONDS = 1, 30
 
 LINES, PARQUET = 'lines', 'parquet'
 
@@ -64,7 +61,7 @@ LINES, PARQUET = 'lines', 'parquet'
 @click.option(
     '--unordered',
     is_flag=True,
-    help='Print the objects in any order, which is faster.',
+    help='Print the objects in any order.',
 )
 @click.option(
     '--output',
@@ -276,6 +273,9 @@ def empty(
     except KeyboardInterrupt:
         click.echo(f'Interrupted: {reporter.text(done)}', err=True)
         context.exit(FOUND)
+    except Exception:
+        click.echo(f'Stopped: {reporter.text(done)}', err=True)
+        raise
     if as_json:
         print_json(done.as_json())
     else:
@@ -295,8 +295,7 @@ class _Reporter:
     def __init__(self, name: str, as_json: bool) -> None:
         self._name = name
         self._as_json = as_json
-        often, seldom = REPORT_SECONDS
-        self._seconds = often if as_json or sys.stderr.isatty() else seldom
+        self._seconds = report_seconds(as_json)
         self._started = self._printed = time.monotonic()
 
     def __call__(self, done) -> None:

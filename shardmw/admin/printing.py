@@ -3,13 +3,24 @@
 
 import json
 import re
+import sys
 from collections.abc import Sequence
 from urllib.parse import quote
 
 import click
 
+#: How often to print the progress of a command: on a terminal or as JSON, and
+#: elsewhere.
+REPORT_SECONDS = 1, 30
+
 #: Line breaks, and control characters that a terminal interprets.
 _CONTROL = re.compile('[\x00-\x1f\x7f-\x9f\u2028\u2029]')
+
+
+def report_seconds(as_json: bool) -> float:
+    """Return how often to print the progress of a command, in seconds."""
+    often, seldom = REPORT_SECONDS
+    return often if as_json or sys.stderr.isatty() else seldom
 
 
 def print_json(values: object) -> None:

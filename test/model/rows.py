@@ -62,7 +62,7 @@ Row = tuple[str, bool] | None
 
 
 class Rules(NamedTuple):
-    """What a record means for the name. Places and records are numbers.
+    """Says what a record means for the name. Places and records are numbers.
 
     :param deletes: where a DELETE leaves tombstones, in this order
     :param reads: what a listing reads; the place that rows move to is last

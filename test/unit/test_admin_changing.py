@@ -4,7 +4,8 @@
 import pytest
 
 from shardmw.admin import change_commands as changing
-from shardmw.admin.change_commands import REPORT_SECONDS, _Reporter
+from shardmw.admin.change_commands import _Reporter
+from shardmw.admin.printing import REPORT_SECONDS
 from shardmw.reshard.progress import Progress
 
 INTERVAL = REPORT_SECONDS[1]

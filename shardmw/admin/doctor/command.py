@@ -43,7 +43,7 @@ class ProxyAddress(click.ParamType):
 
 
 class Settings(NamedTuple):
-    """What the user has asked for.
+    """Holds the arguments of the command.
 
     :param urls: the URLs of the proxies
     :param timeout: how many seconds a proxy may be silent
@@ -55,7 +55,7 @@ class Settings(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What the command has found.
+    """Holds all findings and notes of the command.
 
     :param checked: what was checked, in words
     """

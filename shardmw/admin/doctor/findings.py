@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the checks return."""
+"""Define what checks return: findings, and notes."""
 
 from typing import NamedTuple
 

@@ -79,7 +79,7 @@ class Machine(NamedTuple):
 
 
 class Agreement(NamedTuple):
-    """What most proxies have; None where no proxy shows it.
+    """Holds the values of most proxies; None where no proxy shows one.
 
     :param model: a proxy whose options are those of most
     :param comparable: True if this machine has their hash path, so that its
