@@ -33,6 +33,7 @@ from shardmw.reshard.executor import Executor, put_shard
 from shardmw.reshard.late_rows import abandoned, settle
 from shardmw.reshard.resharding import MoveOptions, Resharding
 from shardmw.reshard.row_mover import by_place, deleted_at, heads_of_objects
+from shardmw.reshard.row_pass import Pace
 
 #: How many rows to look at together.
 PAGE_ROWS = 1000
@@ -370,7 +371,8 @@ class Audit:
             cluster.backend,
             cluster.env,
             path,
-            kept_seconds=cluster.kept_seconds,
+            Pace(0),
+            cluster.kept_seconds,
         )
 
     def _remove_without_objects(

@@ -92,14 +92,14 @@ def settle(
     backend: Backend,
     env: dict,
     path: Path,
-    rows_per_second: int = 0,
+    pace: Pace,
     kept_seconds: float = 0,
 ) -> Settled:
     """Settle the leftovers of a container whose layout does not change.
 
     A change that is under way is added to the register if it is missing there.
 
-    :param rows_per_second: the most rows to move a second; 0 for no limit
+    :param pace: limits the rows of all containers that share it
     :param kept_seconds: how long proxies cache what they read from shards.
                          Strays stay in the root for longer: while it has
                          rows, proxies do not use this cache
@@ -125,9 +125,7 @@ def settle(
         has_rows or not is_forgotten(backend, env, path, root)
     ):
         raise BackendError(None, 503, unproved(root))
-    settling = _Settling(
-        backend, env, path, root, rows_per_second, kept_seconds
-    )
+    settling = _Settling(backend, env, path, root, pace, kept_seconds)
     return settling.settle(left)
 
 
@@ -143,14 +141,14 @@ class _Settling:
         env: dict,
         path: Path,
         root: RootState,
-        rows_per_second: int,
+        pace: Pace,
         kept_seconds: float,
     ) -> None:
         self.backend = backend
         self.env = env
         self.path = path
         self.root = root
-        self.pace = Pace(rows_per_second)
+        self.pace = pace
         self.kept_seconds = kept_seconds
         # Without a record, all earlier layouts are from before the deletion of
         # the root, and a new one comes after it.

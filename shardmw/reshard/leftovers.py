@@ -11,6 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from functools import partial
 
+from swift.common.utils import ContextPool
+
 from shardmw.backend.accounts import account_rows
 from shardmw.backend.backing_containers import logical_name
 from shardmw.backend.containers import BackendError
@@ -27,11 +29,15 @@ from shardmw.core.placement import (
 from shardmw.reshard.cluster import SwiftCluster
 from shardmw.reshard.late_rows import NOTHING, settle
 from shardmw.reshard.row_mover import AT_A_TIME
+from shardmw.reshard.row_pass import Pace
 from shardmw.reshard.scope import Scope
 from shardmw.swift.concurrency import Timeout
 
 #: The figures of an account that change when rows or containers come or go.
 FIGURES = ('status', 'container_count', 'total_object_count', 'bytes')
+
+#: How many containers to settle at once.
+SETTLED_AT_A_TIME = 8
 
 #: How often to look for leftovers in all accounts, whatever their figures say.
 LOOK_AT_ALL_SECONDS = 86400
@@ -40,8 +46,12 @@ LOOK_AT_ALL_SECONDS = 86400
 class Leftovers:
     """Settles the leftovers of the containers of one process.
 
+    It settles several containers at once: with strays, most of the time of
+    each is a wait until proxies have dropped what they cache.
+
     :param interval: how often to look for them, in seconds
-    :param rows_per_second: the most rows to move a second; 0 for no limit
+    :param rows_per_second: the most rows of all containers to move a second;
+                            0 for no limit
     :ivar settled: how many containers had leftovers that it has settled
     """
 
@@ -56,7 +66,7 @@ class Leftovers:
         self.cluster = cluster
         self.scope = scope
         self.interval = interval
-        self.rows_per_second = rows_per_second
+        self.pace = Pace(rows_per_second)
         self.logger = logger
         self.settled = 0
         # When this process last looked for them, and in all accounts.
@@ -112,10 +122,12 @@ class Leftovers:
             self.cluster.backend, self.cluster.env, account, self._sound
         )
         found = set()
-        for path in paths:
-            found.add(path.place)
-            if self.scope.has(path):
-                self._settle(path)
+        with ContextPool(SETTLED_AT_A_TIME) as pool:
+            for path in paths:
+                found.add(path.place)
+                if self.scope.has(path):
+                    pool.spawn_n(self._settle, path)
+            pool.waitall()
         for place in [each for each in self._problems if each[0] == account]:
             if place not in found:
                 del self._problems[place]  # another process has settled it
@@ -141,7 +153,7 @@ class Leftovers:
                 self.cluster.backend,
                 self.cluster.env,
                 path,
-                self.rows_per_second,
+                self.pace,
                 self.cluster.kept_seconds,
             )
             if done != NOTHING:

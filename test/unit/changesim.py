@@ -40,6 +40,7 @@ from shardmw.reshard.resharding import (
     MoveOptions,
     Resharding,
 )
+from shardmw.reshard.row_pass import Pace
 from shardmw.swift.concurrency import Event, Timeout, sleep, spawn
 from test.history import History, Read, Write, smallest
 from test.unit.changeplan import (
@@ -365,7 +366,7 @@ class World:
         self.swift.update_accounts()
         env = Request.blank('/').environ
         try:
-            done = settle(self._movers_backend(), env, PATH)
+            done = settle(self._movers_backend(), env, PATH, Pace(0))
         except BackendError as err:
             done = err
         if done != NOTHING:

@@ -37,6 +37,7 @@ from shardmw.reshard.late_rows import (
     settle,
 )
 from shardmw.reshard.leftovers import containers_with_leftovers
+from shardmw.reshard.row_pass import Pace
 from test.unit.clocks import Clock
 from test.unit.containers import NEW_ID, OLD_ID
 from test.unit.fakeswift import (
@@ -77,7 +78,9 @@ class Process:
         }
 
     def settle(self, container: str = 'c', **options) -> Settled:
-        return settle(self.backend, self.env(), path(container), **options)
+        return settle(
+            self.backend, self.env(), path(container), Pace(0), **options
+        )
 
     def found(self) -> list[str]:
         """Return the containers that may have leftovers."""

@@ -273,6 +273,28 @@ class TestSettling:
         clock.now += 1
         assert daemon.leftovers.is_due
 
+    def test_settles_several_containers_at_once(
+        self, swift, daemon, monkeypatch
+    ):
+        for container in 'de':
+            record = {RECORD_HEADER: LAYOUT.to_record()}
+            swift.put_container(f'/{ACCOUNT}/{container}', record)
+            for layout in (LAYOUT, EARLIER):
+                swift.put_container(shard(layout, container))
+        report(swift)
+        begun, seen = set(), []
+
+        def settle(_backend, _env, path, *_args) -> Settled:
+            begun.add(path.container)
+            for _ in range(100):
+                sleep(0)
+            seen.append(len(begun))
+            return NOTHING
+
+        monkeypatch.setattr(leftovers, 'settle', settle)
+        daemon.settle_all()
+        assert seen == [3, 3, 3]
+
     def test_is_shared_by_the_processes(self, daemon, settled):
         daemon.scope.processes = 2
         for daemon.scope.process in range(2):
