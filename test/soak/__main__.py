@@ -3,8 +3,9 @@
 
 Clients write, read and list containers of 1 to 512 shards under rate limits,
 while one container after the other changes its layout. The memory, files and
-threads of the server processes are sampled. The exit code is 1 if any of them
-has grown, if a response was wrong, or if a log has an unexplained error.
+threads of the server processes are sampled, and what is on the disks. The exit
+code is 1 if any of them has grown, if a response was wrong, or if a log has an
+unexplained error.
 """
 
 import argparse
@@ -30,7 +31,13 @@ from test.functional.operating import SETTINGS, Admin, Resharder
 from test.soak.clients import ClientProcess, Part
 from test.soak.logs import unexplained
 from test.soak.probe import PATH
-from test.soak.samples import GREEN_THREADS, RESIDENT, growths, look
+from test.soak.samples import (
+    GREEN_THREADS,
+    RESIDENT,
+    growths,
+    look,
+    look_at_disks,
+)
 
 USER = 'test:tester'
 PROXY = 'soak-proxy'
@@ -40,8 +47,23 @@ SHARDS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 CHANGING = 4
 COUNTS = (4, 32, 7, 1, 0, 12)
 
+#: Daemons that run once a minute, and for how long they keep tombstones.
+DAEMONS = (
+    'object-updater',
+    'container-updater',
+    'object-replicator',
+    'container-replicator',
+    'account-replicator',
+)
+DAEMON_SECONDS = 60
+RECLAIM_SECONDS = 300
+
 CLUSTER_SETTINGS = {
     **SETTINGS,
+    **{
+        f'{section}.reclaim_age': str(RECLAIM_SECONDS)
+        for section in ('object-server', 'shardmw-resharder', *DAEMONS[2:])
+    },
     'proxy-server.node_timeout': '10',
     'object-server.node_timeout': '60',
     'object-server.container_update_timeout': '60',
@@ -109,6 +131,7 @@ class Sampler:
     def __init__(self, cluster: Cluster, url: str) -> None:
         self.samples: list[tuple[float, str, dict[str, float]]] = []
         self._began = time.monotonic()
+        self._cluster = cluster
         self._url = url
         self._pids = {
             each.server: each.pid
@@ -130,6 +153,18 @@ class Sampler:
             ):
                 count = {GREEN_THREADS: int(answer.read())}
                 self.samples.append((seconds, PROXY, count))
+
+    def run_daemons(self, stop: threading.Event) -> None:
+        """Run Swift's daemons until the event is set, and look at the disks.
+
+        Without them, tombstones and updates would stay.
+        """
+        while not stop.wait(DAEMON_SECONDS):
+            for name in DAEMONS:
+                self._cluster.daemon(name)
+            seconds = time.monotonic() - self._began
+            sample = look_at_disks(self._cluster.devices_path)
+            self.samples.append((seconds, 'disks', sample))
 
 
 def _pid_of(folder: Path, name: str) -> int:
@@ -220,6 +255,7 @@ def _running(sampler: Sampler, changes: Changes, every) -> Iterator[None]:
     stop = threading.Event()
     threads = [
         threading.Thread(target=sampler.run, args=(stop, every)),
+        threading.Thread(target=sampler.run_daemons, args=(stop,)),
         threading.Thread(target=changes.run, args=(stop,)),
     ]
     for thread in threads:

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Samples of the memory, files and threads of processes, and their growth.
+"""Samples of processes and of the disks, and their growth.
 
-A sample of a process maps the keys of :data:`BOUNDS` to numbers.
+A sample of a process, or of the disks, maps keys of :data:`BOUNDS` to numbers.
 """
 
+import os
+import sqlite3
 import statistics
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +17,12 @@ RESIDENT = 'resident bytes'
 FILES = 'open files'
 THREADS = 'threads'
 GREEN_THREADS = 'green threads'
+DATABASES = 'databases'
+DATABASE_BYTES = 'database bytes'
+DELETED_ROWS = 'deleted rows'
+PENDING_BYTES = 'pending bytes'
+UPDATES = 'async updates'
+TOMBSTONES = 'tombstones'
 
 _PROC = Path('/proc')
 _KIBIBYTE = 1024
@@ -39,6 +48,12 @@ BOUNDS = {
     FILES: Bound(1.05, 10),
     THREADS: Bound(1, 2),
     GREEN_THREADS: Bound(1.05, 40),
+    DATABASES: Bound(1.1, 100),
+    DATABASE_BYTES: Bound(1.1, 5e6),
+    DELETED_ROWS: Bound(1.1, 1000),
+    PENDING_BYTES: Bound(1.1, 200_000),
+    UPDATES: Bound(1, 50),
+    TOMBSTONES: Bound(1.1, 200),
 }
 
 
@@ -72,6 +87,36 @@ def look(pid: int) -> dict[str, float]:
         FILES: len(list((folder / 'fd').iterdir())),
         THREADS: int(values['Threads:']),
     }
+
+
+def look_at_disks(devices: Path) -> dict[str, float]:
+    """Return a sample of all devices of a cluster.
+
+    :param devices: their folder
+    """
+    found: Counter[str] = Counter(dict.fromkeys((UPDATES, TOMBSTONES), 0))
+    for folder, _, names in os.walk(devices):
+        for path in (Path(folder, name) for name in names):
+            # It may be gone, or locked, by now.
+            with suppress(OSError, sqlite3.Error):
+                if path.suffix == '.db':
+                    found[DATABASE_BYTES] += path.stat().st_size
+                    found[DELETED_ROWS] += _deleted_rows(path)
+                    found[DATABASES] += 1
+                elif path.suffix == '.pending':
+                    found[PENDING_BYTES] += path.stat().st_size
+                elif 'async_pending' in folder:
+                    found[UPDATES] += 1
+                elif path.suffix == '.ts':
+                    found[TOMBSTONES] += 1
+    return found
+
+
+def _deleted_rows(path: Path) -> int:
+    table = 'container' if 'accounts' in path.parts else 'object'
+    with closing(sqlite3.connect(f'file:{path}?mode=ro', uri=True)) as db:
+        query = f'SELECT count(*) FROM {table} WHERE deleted = 1'  # noqa: S608
+        return db.execute(query).fetchone()[0]
 
 
 def growths(

@@ -1,12 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a soak counts as growth, as an error and as a wrong answer."""
 
+import sqlite3
+
 import pytest
 
 from test.history import History, Read, Shown, Write
 from test.soak.clients import KEPT_SECONDS, still_shown
 from test.soak.logs import unexplained
-from test.soak.samples import FILES, RESIDENT, growths
+from test.soak.samples import (
+    DATABASE_BYTES,
+    DATABASES,
+    DELETED_ROWS,
+    FILES,
+    PENDING_BYTES,
+    RESIDENT,
+    TOMBSTONES,
+    UPDATES,
+    growths,
+    look_at_disks,
+)
 
 WARM_UP = 100
 
@@ -32,6 +45,30 @@ def test_growth_after_the_warm_up_is_found(what, first, last, is_flat):
     (growth,) = growths(samples(what, values), WARM_UP)
     assert (growth.first, growth.last) == (first, last)
     assert growth.is_flat == is_flat
+
+
+def test_databases_updates_and_tombstones_on_disks_are_counted(tmp_path):
+    database = tmp_path / '1/sdb1/containers/7/abc/0123/0123.db'
+    update = tmp_path / '1/sdb1/async_pending/abc/0123-1.0'
+    tombstone = tmp_path / '1/sdb1/objects/7/abc/0123/1.00000.ts'
+    pending = database.with_name('0123.db.pending')
+    for path in (database, update, tombstone):
+        path.parent.mkdir(parents=True)
+    for path in (update, tombstone, pending):
+        path.write_bytes(b'12345')
+    with sqlite3.connect(database) as db:
+        db.execute('CREATE TABLE object (name TEXT, deleted INTEGER)')
+        db.executemany(
+            'INSERT INTO object VALUES (?, ?)', [('a', 0), ('b', 1), ('c', 1)]
+        )
+    assert look_at_disks(tmp_path) == {
+        DATABASES: 1,
+        DATABASE_BYTES: database.stat().st_size,
+        DELETED_ROWS: 2,
+        PENDING_BYTES: 5,
+        UPDATES: 1,
+        TOMBSTONES: 1,
+    }
 
 
 def test_errors_without_an_explanation_count_together():
