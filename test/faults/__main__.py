@@ -6,12 +6,17 @@ import json
 import signal
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import groupby
 from pathlib import Path
 
 from shardmw_bench.results.provenance import provenance
 
-from test.faults.matrix import CELLS, Cell, chosen
+from test.faults.matrix import CELLS, NET, Cell, chosen
 from test.faults.mutations import MUTATIONS
+from test.faults.network import why_not
+from test.faults.network_site import NetworkSite
 from test.faults.page import mutation_table, put_in, table
 from test.faults.run import CLIENTS, Run
 from test.faults.site import Site, temporary_folder
@@ -34,22 +39,40 @@ def main() -> int:
     results = _read(options.results) if options.resume else []
     last = {each['cell']: each for each in results}
     done = {cell for cell, each in last.items() if each['is_good']}
-    cells = [cell for cell in cells if str(cell) not in done]
+    cells = _possible([cell for cell in cells if str(cell) not in done])
     bad = 0
     is_new = not (options.resume or options.cells)
     with (
         options.results.open('w' if is_new else 'a') as file,
         temporary_folder(options.dir) as folder,
-        Site(folder) as site,
+        closing(_results(cells, folder, options)) as results,
     ):
-        for number, cell in enumerate(cells, 1):
-            result = carry_out(
-                site, cell, options.seed, options.seconds, options.clients
-            )
+        for number, result in enumerate(results, 1):
             print(f'{number}/{len(cells)} {text_of(result)}', flush=True)
             print(json.dumps(result), file=file, flush=True)
             bad += not result['is_good']
     return bool(bad)
+
+
+def _results(
+    cells: list[Cell], folder: Path, options: argparse.Namespace
+) -> Iterator[dict]:
+    """Run cells, each on a cluster of the kind that it needs."""
+    for is_net, group in groupby(cells, lambda cell: cell.what == NET):
+        with NetworkSite(folder / NET) if is_net else Site(folder) as site:
+            for cell in group:
+                yield carry_out(
+                    site, cell, options.seed, options.seconds, options.clients
+                )
+
+
+def _possible(cells: list[Cell]) -> list[Cell]:
+    """Return cells without those of a network, if there can be none."""
+    others = [cell for cell in cells if cell.what != NET]
+    if others != cells and (reason := why_not()):
+        print(f'{NET} is left out: no network can be made: {reason}')
+        return others
+    return cells
 
 
 def carry_out(

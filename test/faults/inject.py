@@ -11,8 +11,10 @@ from pathlib import Path
 from swift.account.backend import AccountBroker
 from swift.container.backend import ContainerBroker
 
+from test.faults import netrules, network
 from test.faults.edge import put_fault
-from test.faults.matrix import CLOCK_SECONDS, STORAGE, Cell
+from test.faults.matrix import CLOCK_SECONDS, NET, STORAGE, Cell
+from test.faults.netrules import Sides
 from test.faults.rings import RELOAD_SECONDS, REPLICAS
 from test.faults.site import NODES, Site
 
@@ -22,6 +24,10 @@ BROKERS = {'accounts': AccountBroker, 'containers': ContainerBroker}
 
 #: How long a server that is restarted in a loop runs each time.
 UP_SECONDS = 1
+
+#: How often the rules of a network are renewed while it fails. Each time, they
+#: break connections that have begun since.
+TIMES = 3
 
 
 def prepare(site: Site, cell: Cell) -> None:
@@ -39,6 +45,9 @@ def fail(site: Site, cell: Cell, chance: random.Random, seconds: float):
         servers = [f'{kind}-{node}' for node in nodes[:count]]
     elif cell.what == 'device':
         servers = [f'{kind}-{nodes[0]}' for kind in KINDS]
+    elif cell.what == NET:
+        hosts = (*netrules.PROXIES, *netrules.NODES)
+        servers = chance.sample(hosts, len(hosts))
     else:
         servers = {
             'proxy': ['proxy-2'],
@@ -174,6 +183,20 @@ def _device_of(site: Site, servers: list[str]) -> Path:
     return site.devices()[int(servers[0][-1]) - 1]
 
 
+def _in_network(how: str) -> Callable:
+    def failing(site: Site, servers: list[str], seconds: float) -> None:
+        sides = Sides(
+            [each for each in servers if each in netrules.PROXIES],
+            [each for each in servers if each in netrules.NODES],
+        )
+        for _ in range(TIMES):
+            network.fail(how, sides)
+            time.sleep(seconds / TIMES)
+        network.heal()
+
+    return failing
+
+
 def _nothing(site: Site, servers: list[str], seconds: float) -> None:
     """Cause no fault here: :mod:`test.faults.changes` cancels changes."""
     time.sleep(seconds)
@@ -193,4 +216,5 @@ HOW = {
     'moved': _moved,
     'grown': _grown,
     'cancelled': _nothing,
+    **{how: _in_network(how) for how in netrules.RULES},
 }

@@ -44,11 +44,13 @@ class Cell(NamedTuple):
     @property
     def stales_rows(self) -> bool:
         """Return True if rows may be late until the daemons have run."""
-        return self.what in STORAGE or self.what in ('device', 'ring')
+        return self.what in (*STORAGE, 'device', 'ring', NET)
 
     @property
     def stales_objects(self) -> bool:
         """Return True if replicas of objects may be stale."""
+        if self.what == NET:
+            return self.how != 'replication'
         return self.what in ('object', 'objects', 'device', 'ring')
 
     @property
@@ -76,6 +78,9 @@ class Cell(NamedTuple):
 
 CLOCK_SECONDS = 2
 
+#: What fails in cells that need a network of their own.
+NET = 'net'
+
 #: What fails, how, and what is under way; each combination is a cell.
 _ROWS = (
     (
@@ -98,6 +103,11 @@ _ROWS = (
     ('device', 'new', 'objects names reshard'),
     ('ring', 'moved grown', 'objects names reshard'),
     ('mover', 'killed stopped cancelled', 'reshard convert unshard'),
+    (
+        NET,
+        'halved oneway replication one halfopen reset',
+        'objects names reshard',
+    ),
 )
 
 CELLS = tuple(

@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from shardmw_saio import Cluster, ClusterOptions
-from shardmw_saio.commands import memcached_command
+from shardmw_saio.commands import memcached_command, on_host
+from shardmw_saio.options import Host
 from shardmw_saio.ports import PortReservations
-from shardmw_saio.topology import ring_devices
+from shardmw_saio.topology import LOCAL, ring_devices, server_names
 
 from test.faults import edge
 from test.faults.rings import RELOAD_SECONDS, Rings, spare_of
 from test.functional.client import Client
-from test.functional.extra_proxy import HOST
 from test.functional.operating import SECTION, Admin
 
 ROOT = Path(__file__).parents[2]
@@ -115,6 +115,8 @@ class Site:
     :param path: the folder for all of its files
     """
 
+    settings = SETTINGS
+
     def __init__(self, path: Path) -> None:
         self.path = path
         self._processes: dict[str, subprocess.Popen] = {}
@@ -135,12 +137,7 @@ class Site:
             self._ports = [reservations.pick() for _ in range(2)]
         for number in (1, 2):
             self.start(f'memcached-{number}')
-        servers = ','.join(f'{HOST}:{port}' for port in self._ports)
-        settings = {**SETTINGS, 'memcache.memcache_servers': servers}
-        self.cluster = Cluster(
-            self.path / 'cluster',
-            ClusterOptions(2, len(NODES), settings=settings),
-        )
+        self.cluster = Cluster(self.path / 'cluster', self._options())
         self.cluster.up()
         options, servers = self.cluster.options, self.cluster.servers
         self.rings = Rings(
@@ -149,6 +146,7 @@ class Site:
         for spare in self.spares():
             spare.mkdir(exist_ok=True)
         self.admin = Admin(self.cluster)
+        self.admin.command = on_host(self.host_of('mover'), self.admin.command)
         key = self.cluster.users[USER]
         self._login = Client.login(self.cluster.auth_url, USER, key)
         for kind, daemons in STORAGE_DAEMONS.items():
@@ -157,6 +155,21 @@ class Site:
                     self._serve(daemon, f'{kind}-{node}')
         for daemon in CLUSTER_DAEMONS:
             self._serve(daemon, daemon)
+
+    def host_of(self, server: str) -> Host:
+        """Return the host of a server, or of a daemon of the whole cluster."""
+        return LOCAL
+
+    def _options(self) -> ClusterOptions:
+        memcacheds = ','.join(
+            f'{self.host_of(f"memcached-{number}").address}:{port}'
+            for number, port in enumerate(self._ports, 1)
+        )
+        options = ClusterOptions(2, len(NODES)).with_settings(
+            {**self.settings, 'memcache.memcache_servers': memcacheds}
+        )
+        names = server_names(options)
+        return options.changed(hosts={n: self.host_of(n) for n in names})
 
     def __exit__(self, *exc_info: object) -> None:
         for process in self._processes.values():
@@ -190,7 +203,9 @@ class Site:
         """Start a server that was killed."""
         if server.startswith('memcached-'):
             port = self._ports[int(server[-1]) - 1]
-            self._run(server, memcached_command(port, 'root'))
+            host = self.host_of(server)
+            command = memcached_command(port, 'root', host.address)
+            self._run(server, on_host(host, command))
         else:
             self.cluster.start(server)
 
@@ -277,7 +292,8 @@ class Site:
         etc = self.cluster.swift_dir
         log = self.cluster.path / 'log' / f'{name}.log'
         command = [sys.executable, '-m', 'shardmw_saio.launch', 'service']
-        self._run(name, [*command, daemon, f'{etc}/{conf}.conf', str(log)])
+        command += [daemon, f'{etc}/{conf}.conf', str(log)]
+        self._run(name, on_host(self.host_of(conf), command))
 
     def _run(self, name: str, command: list[str]) -> None:
         # In a separate process group, since a daemon ends its whole group.

@@ -3,9 +3,9 @@
 
 A cluster has the proxy, account, container and object servers of the installed
 ``swift`` package, and memcached. Each is a process of its own. They listen on
-127.0.0.1 only, and all their files are in one folder. A cluster needs Linux,
-memcached on the PATH, and a file system with extended attributes. It does not
-need root, a mount or /etc/swift.
+127.0.0.1, unless the option ``hosts`` names other hosts. All their files are
+in one folder. A cluster needs Linux, memcached on the PATH, and a file system
+with extended attributes. It does not need root, a mount or /etc/swift.
 
 From a shell::
 

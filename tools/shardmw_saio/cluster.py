@@ -18,6 +18,7 @@ from shardmw_saio.commands import (
     daemons_command,
     memcached_command,
     memcached_path,
+    on_host,
     server_command,
 )
 from shardmw_saio.config import (
@@ -42,6 +43,7 @@ from shardmw_saio.rings import write_rings
 from shardmw_saio.status import RUNNING, ServerStatus, status, statuses
 from shardmw_saio.topology import (
     DAEMONS,
+    LOCAL,
     MEMCACHED,
     PROXY_KIND,
     Server,
@@ -301,11 +303,15 @@ class Cluster:
             )
         log = self._folder.log_path(name)
         start = logs.size(log)
+        hosts = self.options.hosts
         runs = {
             f'{name}@{conf}': processes.start(
                 self.path,
                 f'{name}@{conf}',
-                daemon_command(name, self._folder.etc / conf, log),
+                on_host(
+                    hosts.get(conf.removesuffix('.conf'), LOCAL),
+                    daemon_command(name, self._folder.etc / conf, log),
+                ),
                 log,
             )
             for conf in daemon_confs(name, self.servers)
@@ -453,7 +459,7 @@ class Cluster:
                 self._started[server.name] = processes.start(
                     self.path,
                     server.name,
-                    self._command(server),
+                    on_host(server.host, self._command(server)),
                     self._folder.log_path(server.name),
                 )
             self._wait_until_ready(starting, log_starts)
@@ -463,7 +469,8 @@ class Cluster:
 
     def _command(self, server: Server) -> list[str]:
         if server.kind == MEMCACHED:
-            return memcached_command(server.port, self._folder.place().user)
+            user = self._folder.place().user
+            return memcached_command(server.port, user, server.host.address)
         etc = self._folder.etc
         log = self._folder.log_path(server.name)
         if server.kind == DAEMONS:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from shardmw_saio.errors import SaioError
+from shardmw_saio.options import Host
 from shardmw_saio.topology import HOST
 
 MEMCACHED_MEGABYTES = 64
@@ -34,15 +35,16 @@ def daemons_command(
     return [sys.executable, '-m', module, *places, *names]
 
 
-def memcached_command(port: int, user: str) -> list[str]:
+def memcached_command(port: int, user: str, address: str = HOST) -> list[str]:
     """Return the command line of memcached.
 
+    :param address: the address that it listens on
     :raises SaioError: if memcached is not installed
     """
     # Without -u, memcached refuses to run as root.
     return [
         *(memcached_path(), '-v', '-u', user),
-        *('-l', HOST, '-p', str(port), '-U', '0'),
+        *('-l', address, '-p', str(port), '-U', '0'),
         *('-m', str(MEMCACHED_MEGABYTES)),
     ]
 
@@ -59,6 +61,13 @@ def memcached_path() -> str:
             'apt install memcached'
         )
     return path
+
+
+def on_host(host: Host, command: Sequence[str]) -> list[str]:
+    """Return the command line that runs a command on a host."""
+    if not host.namespace:
+        return [*command]
+    return ['ip', 'netns', 'exec', host.namespace, *command]
 
 
 def _launch(what: str, name: str, conf: Path, log: Path) -> list[str]:

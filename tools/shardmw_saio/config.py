@@ -8,7 +8,6 @@ from shardmw_saio.errors import SaioError
 from shardmw_saio.options import ClusterOptions, split_setting
 from shardmw_saio.topology import (
     DAEMONS,
-    HOST,
     MEMCACHED,
     PROXY_KIND,
     Server,
@@ -388,7 +387,7 @@ def _swift_conf(options: ClusterOptions) -> Sections:
 
 def _memcache_conf(options: ClusterOptions, memcached: Server) -> Sections:
     defaults = {
-        'memcache_servers': f'{HOST}:{memcached.port}',
+        'memcache_servers': memcached.address,
         # Use a memcached again as soon as it is up.
         'error_suppression_interval': '1',
     }
@@ -585,7 +584,7 @@ def _common(place: Place) -> Section:
 
 def _listening(options: ClusterOptions, server: Server) -> Section:
     return {
-        'bind_ip': HOST,
+        'bind_ip': server.host.address,
         'bind_port': str(server.port),
         # The port was just found free. If it is taken now, fail soon.
         'bind_timeout': '2',

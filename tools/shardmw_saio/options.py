@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import NamedTuple
 
 from shardmw_saio.errors import SaioError
 
@@ -24,6 +25,18 @@ _MINIMUM = {
     'workers': 0,
     'port': 0,
 }
+
+
+class Host(NamedTuple):
+    """A host of servers and daemons.
+
+    :param address: the address that the servers listen on
+    :param namespace: its network namespace, as ``ip netns`` names it; '' for
+                      the namespace of the process that starts the cluster
+    """
+
+    address: str
+    namespace: str = ''
 
 
 @dataclass(frozen=True)
@@ -47,6 +60,9 @@ class ClusterOptions:
                  ones. 0 picks free ports for all
     :param settings: ``{'section.option': value}`` for the servers'
                      configuration files
+    :param hosts: the hosts of servers and of daemons that run once for the
+                  whole cluster, by name; all others listen on 127.0.0.1. A
+                  single run of a daemon of a server is on the server's host
     """
 
     proxies: int = 1
@@ -58,12 +74,15 @@ class ClusterOptions:
     daemons: bool = False
     port: int = 0
     settings: Mapping[str, str] = field(default_factory=dict)
+    hosts: Mapping[str, Host] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.devices is None:
             object.__setattr__(self, 'devices', self.replicas)
         settings = MappingProxyType(dict(self.settings))
         object.__setattr__(self, 'settings', settings)
+        hosts = {name: Host(*each) for name, each in self.hosts.items()}
+        object.__setattr__(self, 'hosts', MappingProxyType(hosts))
         for name, minimum in _MINIMUM.items():
             _check_at_least(name, getattr(self, name), minimum)
         _check_at_least('devices', self.devices, self.replicas)
@@ -86,7 +105,11 @@ class ClusterOptions:
         """Return the values that :meth:`from_json` takes."""
         fields = dataclasses.fields(self)
         values = {each.name: getattr(self, each.name) for each in fields}
-        return {**values, 'settings': dict(self.settings)}
+        mappings = {
+            'settings': dict(self.settings),
+            'hosts': dict(self.hosts),
+        }
+        return {**values, **mappings}
 
     @classmethod
     def from_json(cls, values: Mapping[str, object]) -> 'ClusterOptions':

@@ -4,25 +4,24 @@
 import http.client
 import socket
 
-from shardmw_saio.topology import DAEMONS, HOST, MEMCACHED, Server
+from shardmw_saio.topology import DAEMONS, MEMCACHED, Server
 
 
 def answers(server: Server, timeout_seconds: float = 10) -> bool:
     """Return True if a server answers a request."""
+    address = (server.host.address, server.port)
     try:
         if server.kind == MEMCACHED:
-            return _memcached_answers(server.port, timeout_seconds)
+            return _memcached_answers(address, timeout_seconds)
         if server.kind == DAEMONS:
-            return _accepts(server.port, timeout_seconds)
-        return _swift_answers(server.port, timeout_seconds)
+            return _accepts(address, timeout_seconds)
+        return _swift_answers(address, timeout_seconds)
     except (OSError, http.client.HTTPException):
         return False
 
 
-def _swift_answers(port: int, timeout_seconds: float) -> bool:
-    connection = http.client.HTTPConnection(
-        HOST, port, timeout=timeout_seconds
-    )
+def _swift_answers(address: tuple[str, int], timeout_seconds: float) -> bool:
+    connection = http.client.HTTPConnection(*address, timeout=timeout_seconds)
     try:
         connection.request('GET', '/healthcheck')
         response = connection.getresponse()
@@ -31,15 +30,15 @@ def _swift_answers(port: int, timeout_seconds: float) -> bool:
         connection.close()
 
 
-def _memcached_answers(port: int, timeout_seconds: float) -> bool:
-    address = (HOST, port)
+def _memcached_answers(
+    address: tuple[str, int], timeout_seconds: float
+) -> bool:
     with socket.create_connection(address, timeout_seconds) as connection:
         connection.sendall(b'version\r\n')
         return connection.recv(64).startswith(b'VERSION')
 
 
-def _accepts(port: int, timeout_seconds: float) -> bool:
+def _accepts(address: tuple[str, int], timeout_seconds: float) -> bool:
     """Return True if a process accepts a connection and then ends it."""
-    address = (HOST, port)
     with socket.create_connection(address, timeout_seconds) as connection:
         return connection.recv(1) == b''

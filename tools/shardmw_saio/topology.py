@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from shardmw_saio.errors import SaioError
-from shardmw_saio.options import ClusterOptions
+from shardmw_saio.options import ClusterOptions, Host
 
 HOST = '127.0.0.1'
+LOCAL = Host(HOST)
 MEMCACHED = 'memcached'
 DAEMONS = 'daemons'
 PROXY_KIND = 'proxy-server'
@@ -23,10 +24,11 @@ class Server(NamedTuple):
     kind: str
     node: int
     port: int
+    host: Host = LOCAL
 
     @property
     def address(self) -> str:
-        return f'{HOST}:{self.port}'
+        return f'{self.host.address}:{self.port}'
 
     @property
     def url(self) -> str:
@@ -57,7 +59,13 @@ def servers(
 ) -> dict[str, Server]:
     """Return all servers by name."""
     return {
-        name: Server(name, _kind_of(name), _node_of(name), ports[name])
+        name: Server(
+            name,
+            _kind_of(name),
+            _node_of(name),
+            ports[name],
+            options.hosts.get(name, LOCAL),
+        )
         for name in server_names(options)
     }
 
@@ -96,7 +104,7 @@ def ring_devices(
     }
     for index in range(1, options.policies):
         kinds[f'object-{index}'] = 'object-server'
-    ports = {(s.kind, s.node): s.port for s in all_servers.values()}
+    found = {(each.kind, each.node): each for each in all_servers.values()}
     return {
         ring: [
             {
@@ -104,8 +112,8 @@ def ring_devices(
                 'region': 1,
                 'zone': device.node,
                 'weight': 1.0,
-                'ip': HOST,
-                'port': ports[kind, device.node],
+                'ip': found[kind, device.node].host.address,
+                'port': found[kind, device.node].port,
                 'device': device.name,
             }
             for device in devices(options)
