@@ -103,7 +103,7 @@ conformance: $(INSTALLED) memcached
 	    $(if $(VARIANTS),--variants '$(VARIANTS)',--page) $(CONFORMANCE)
 
 .PHONY: faults
-faults: $(INSTALLED) memcached
+faults: $(INSTALLED) memcached network
 	@python -m test.faults $(if $(SECONDS),--seconds $(SECONDS)) \
 	    $(if $(SEED),--seed $(SEED)) $(FAULTS)
 	$(if $(FAULTS),,python -m pytest $(FUNCTIONAL_JOBS) test/faults)
@@ -171,6 +171,14 @@ clean:
 .PHONY: memcached
 memcached:
 	@command -v memcached >/dev/null || tools/install-package memcached
+
+# Only root can make a network. Without it, its cells are left out.
+.PHONY: network
+network:
+	@[ "$$(id -u)" -ne 0 ] || command -v ip >/dev/null || \
+	    tools/install-package iproute2 || true
+	@[ "$$(id -u)" -ne 0 ] || command -v nft >/dev/null || \
+	    tools/install-package nftables || true
 
 $(INSTALLED): setup.cfg tools/setup.cfg tools/setup.py tools/make-venv
 	@tools/make-venv $(VENV) $(PYTHON)

@@ -3,11 +3,13 @@
 
 import pytest
 from shardmw_saio import ClusterOptions
+from shardmw_saio.options import Host
 from shardmw_saio.processes import MARK
 from shardmw_saio.topology import consecutive_ports, ring_devices, servers
 from swift.common.ring import RingData
 
 from shardmw.core.placement import hidden_account
+from test.faults import netrules
 from test.faults.clients import Job
 from test.faults.edge import Edge, put_fault
 from test.faults.inject import HOW
@@ -92,11 +94,29 @@ def test_a_table_is_put_between_the_marks_of_a_page():
 
 
 @pytest.mark.parametrize(
+    ('server', 'host'),
+    [
+        ('proxy-2', 'proxy-2'),
+        ('memcached-2', 'proxy-2'),
+        ('container-3', 'storage-3'),
+        ('object-expirer', 'proxy-1'),
+        ('memcached', 'proxy-1'),
+    ],
+)
+def test_servers_are_on_hosts_of_a_network(server, host):
+    assert netrules.host_of(server) == Host(
+        netrules.address_of(host), netrules.namespace_of(host)
+    )
+
+
+@pytest.mark.parametrize(
     ('name', 'listed', 'stored'),
     [
         ('proxy-killed-objects', None, None),
         ('container-killed-objects', 90, None),
         ('object-killed-objects', 90, 90),
+        ('net-halved-objects', 90, 90),
+        ('net-replication-objects', 90, None),
     ],
 )
 def test_writes_during_a_fault_may_be_late(name, listed, stored):

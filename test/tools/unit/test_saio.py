@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import configparser
+import json
 import signal
 
 import pytest
@@ -8,6 +9,7 @@ from shardmw_saio import (
     Cluster,
     cli,
     cluster,
+    commands,
     config,
     logs,
     options,
@@ -15,7 +17,7 @@ from shardmw_saio import (
     topology,
 )
 from shardmw_saio.errors import SaioError
-from shardmw_saio.options import ClusterOptions, check_same_structure
+from shardmw_saio.options import ClusterOptions, Host, check_same_structure
 from shardmw_saio.ports import PortReservations
 from shardmw_saio.rings import write_rings
 
@@ -71,8 +73,13 @@ def test_there_are_as_many_devices_as_replicas_by_default():
 
 
 def test_options_survive_json():
-    given = ClusterOptions(proxies=2, settings={'shardmw.max_shards': '8'})
-    assert ClusterOptions.from_json(given.as_json()) == given
+    given = ClusterOptions(
+        proxies=2,
+        settings={'shardmw.max_shards': '8'},
+        hosts={'proxy-1': Host('10.0.0.1', 'space')},
+    )
+    text = json.dumps(given.as_json())
+    assert ClusterOptions.from_json(json.loads(text)) == given
 
 
 def test_settings_are_added_replaced_and_taken_out():
@@ -184,6 +191,31 @@ def test_devices_are_dealt_out_to_the_nodes():
     given = ClusterOptions(replicas=2, devices=5)
     nodes = [device.node for device in topology.devices(given)]
     assert nodes == [1, 2, 1, 2, 1]
+
+
+def test_servers_listen_on_their_hosts():
+    host = Host('10.0.0.1', 'space')
+    names = ('proxy-1', 'memcached', 'container-1')
+    given = ClusterOptions(hosts=dict.fromkeys(names, host))
+    found = all_servers(given)
+    (device,) = topology.ring_devices(given, found)['container']
+    memcache = parsed(given, 'memcache.conf')['memcache']
+    assert device['ip'] == '10.0.0.1'
+    assert memcache['memcache_servers'] == found['memcached'].address
+    assert found['memcached'].address == '10.0.0.1:1001'
+    assert (
+        parsed(given, 'container-1.conf')['DEFAULT']['bind_ip'] == device['ip']
+    )
+    assert parsed(given, 'object-1.conf')['DEFAULT']['bind_ip'] == '127.0.0.1'
+
+
+def test_servers_run_in_the_namespaces_of_their_hosts():
+    command = ['memcached', '-v']
+    assert commands.on_host(topology.LOCAL, command) == command
+    assert commands.on_host(Host('10.0.0.1', 'space'), command) == [
+        *('ip', 'netns', 'exec', 'space'),
+        *command,
+    ]
 
 
 def test_there_is_an_object_ring_for_each_policy():
