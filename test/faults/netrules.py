@@ -31,7 +31,7 @@ RESET_ONE_OF = 50
 
 
 class Sides(NamedTuple):
-    """The hosts of a fault: the first ones are cut off, or left alone."""
+    """Hosts in a random order: rules for one of them take the first."""
 
     proxies: Sequence[str]
     nodes: Sequence[str]
@@ -167,8 +167,7 @@ def _reset(sides: Sides, mark: int) -> list[str]:
     ]
 
 
-#: Makes the rules of each fault. The mark is a number that no former rules
-#: had.
+#: Makes the rules of each fault. No former rules had the mark.
 RULES: dict[str, Callable[[Sides, int], list[str]]] = {
     'halved': _halved,
     'oneway': _oneway,

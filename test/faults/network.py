@@ -26,8 +26,7 @@ _OWN = '/proc/thread-self/ns/net'
 _CLONE_NEWNET = 0x40000000
 _libc = ctypes.CDLL(None, use_errno=True)
 
-#: With the last, the router takes no connection for new that it has not seen
-#: begin.
+#: By default, a router that has not seen a connection begin takes it for new.
 _ROUTER_SETTINGS = (
     'echo 1 >/proc/sys/net/ipv4/ip_forward && '
     'echo 0 >/proc/sys/net/netfilter/nf_conntrack_tcp_loose'
@@ -67,17 +66,12 @@ def fail(how: str, sides: netrules.Sides) -> None:
     """Make the network fail in a way that :data:`RULES` has."""
     mark = time.monotonic_ns() % 2**32  # no former rules had it
     rules = RULES[how](sides, mark)
-    _run(*on(ROUTER, 'nft', '-f', '-'), text=netrules.table(rules))
+    _on_router('nft', '-f', '-', text=netrules.table(rules))
 
 
 def heal() -> None:
     """End the failure of the network."""
-    _run(*on(ROUTER, 'nft', '-f', '-'), text=netrules.no_table())
-
-
-def on(host: str, *command: str) -> list[str]:
-    """Return the command line that runs a command on a host."""
-    return ['ip', 'netns', 'exec', namespace_of(host), *command]
+    _on_router('nft', '-f', '-', text=netrules.no_table())
 
 
 @contextlib.contextmanager
@@ -105,7 +99,12 @@ def _make() -> None:
         _batch(host, netrules.addresses(host))
     _batch(ROUTER, netrules.router_addresses())
     heal()  # which shows that nftables is there
-    _run(*on(ROUTER, 'sh', '-c', _ROUTER_SETTINGS))
+    _on_router('sh', '-c', _ROUTER_SETTINGS)
+
+
+def _on_router(*command: str, text: str = '') -> None:
+    router = namespace_of(ROUTER)
+    _run('ip', 'netns', 'exec', router, *command, text=text)
 
 
 def _batch(host: str, text: str) -> None:
