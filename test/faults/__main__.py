@@ -39,7 +39,7 @@ def main() -> int:
     results = _read(options.results) if options.resume else []
     last = {each['cell']: each for each in results}
     done = {cell for cell, each in last.items() if each['is_good']}
-    cells = _possible([cell for cell in cells if str(cell) not in done])
+    cells = possible([cell for cell in cells if str(cell) not in done])
     bad = 0
     is_new = not (options.resume or options.cells)
     with (
@@ -66,7 +66,7 @@ def _results(
                 )
 
 
-def _possible(cells: list[Cell]) -> list[Cell]:
+def possible(cells: list[Cell]) -> list[Cell]:
     """Return cells without those of a network, if there can be none."""
     others = [cell for cell in cells if cell.what != NET]
     if others != cells and (reason := why_not()):

@@ -156,7 +156,8 @@ def test_what_a_killed_process_has_left_is_removed():
     with subprocess.Popen(
         (sys.executable, '-c', KILLED), cwd=ROOT, stdout=subprocess.PIPE
     ) as killed:
-        os.kill(int(killed.stdout.readline()), 0)  # the process runs
+        killed.wait()
+        os.kill(int(killed.stdout.readline()), 0)  # its child runs
         assert network.why_not() == ''
         ended, _, _ = select.select([killed.stdout], [], [], END_SECONDS)
         assert ended

@@ -9,6 +9,7 @@ from shardmw_saio.topology import consecutive_ports, ring_devices, servers
 from swift.common.ring import RingData
 
 from shardmw.core.placement import hidden_account
+from test.faults import __main__ as command
 from test.faults import netrules
 from test.faults.clients import Job
 from test.faults.edge import Edge, put_fault
@@ -47,6 +48,16 @@ def test_cells_are_chosen_by_the_first_parts_of_their_names():
     assert chosen([]) == [*CELLS]
     with pytest.raises(ValueError, match='no cell'):
         chosen(['object-nowhere'])
+
+
+@pytest.mark.parametrize(
+    ('reason', 'left'), [('', {'net', 'object'}), ('no root', {'object'})]
+)
+def test_cells_of_a_network_need_one(monkeypatch, capsys, reason, left):
+    monkeypatch.setattr(command, 'why_not', lambda: reason)
+    cells = command.possible(chosen(['object', 'net']))
+    assert {cell.what for cell in cells} == left
+    assert reason in capsys.readouterr().out
 
 
 @pytest.mark.parametrize('name', MUTATIONS)
