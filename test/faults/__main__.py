@@ -13,11 +13,13 @@ from pathlib import Path
 
 from shardmw_bench.results.provenance import provenance
 
+from test.faults.histories import keep
 from test.faults.matrix import CELLS, NET, Cell, chosen
 from test.faults.mutations import MUTATIONS
 from test.faults.network import why_not
 from test.faults.network_site import NetworkSite
 from test.faults.page import mutation_table, put_in, table
+from test.faults.plan import Pair, allowances
 from test.faults.run import CLIENTS, Run
 from test.faults.site import Site, temporary_folder
 
@@ -34,9 +36,15 @@ def main() -> int:
         return 0
     if options.page:
         return _write_page(options.page, options.results)
-    cells = chosen(options.cells)
+    return run_all(chosen(options.cells), options)
+
+
+def run_all(
+    cells: list[Cell] | list[Pair], options: argparse.Namespace
+) -> int:
+    """Run cells and write their results; return 1 if one of them failed."""
     options.results.parent.mkdir(parents=True, exist_ok=True)
-    results = _read(options.results) if options.resume else []
+    results = read(options.results) if options.resume else []
     last = {each['cell']: each for each in results}
     done = {cell for cell, each in last.items() if each['is_good']}
     cells = possible([cell for cell in cells if str(cell) not in done])
@@ -55,20 +63,29 @@ def main() -> int:
 
 
 def _results(
-    cells: list[Cell], folder: Path, options: argparse.Namespace
+    cells: list[Cell] | list[Pair], folder: Path, options: argparse.Namespace
 ) -> Iterator[dict]:
     """Run cells, each on a cluster of the kind that it needs."""
-    for is_net, group in groupby(cells, lambda cell: cell.what == NET):
+    for is_net, group in groupby(cells, _is_net):
         with NetworkSite(folder / NET) if is_net else Site(folder) as site:
             for cell in group:
                 yield carry_out(
-                    site, cell, options.seed, options.seconds, options.clients
+                    site,
+                    cell,
+                    options.seed,
+                    options.seconds,
+                    options.clients,
+                    options.histories,
                 )
 
 
-def possible(cells: list[Cell]) -> list[Cell]:
+def _is_net(cell: Cell | Pair) -> bool:
+    return any(fault.what == NET for fault in cell.faults)
+
+
+def possible(cells: list[Cell] | list[Pair]) -> list[Cell] | list[Pair]:
     """Return cells without those of a network, if there can be none."""
-    others = [cell for cell in cells if cell.what != NET]
+    others = [cell for cell in cells if not _is_net(cell)]
     if others != cells and (reason := why_not()):
         print(f'{NET} is left out: no network can be made: {reason}')
         return others
@@ -76,19 +93,31 @@ def possible(cells: list[Cell]) -> list[Cell]:
 
 
 def carry_out(
-    site: Site, cell: Cell, seed: int, seconds: int, clients: int = CLIENTS
+    site: Site,
+    cell: Cell | Pair,
+    seed: int,
+    seconds: int,
+    clients: int = CLIENTS,
+    histories: Path | None = None,
 ) -> dict:
-    """Run a cell on a clean cluster; return its result as JSON values."""
+    """Run a cell on a clean cluster; return its result as JSON values.
+
+    :param histories: the folder for the histories of the cell, if they are
+                      kept
+    """
     began = time.monotonic()
     site.wipe()
     run = Run(site, cell, seed, seconds, clients)
     outcomes = run.outcomes()
+    for kind, history in run.histories.items() if histories else ():
+        keep(history, histories / f'{cell}.{kind}.jsonl.gz')
     return {
         'cell': str(cell),
         'commit': provenance().commit,
         'seed': seed,
         'seconds': round(time.monotonic() - began),
         'changes': run.changes,
+        'allowances': allowances(cell),
         'is_good': all(each.is_good for each in outcomes.values()),
         **{kind: each._asdict() for kind, each in outcomes.items()},
         'texts': run.texts,
@@ -113,7 +142,8 @@ def text_of(result: dict) -> str:
     return '\n'.join([*lines, *result['texts']])
 
 
-def _read(path: Path) -> list[dict]:
+def read(path: Path) -> list[dict]:
+    """Return the results in a file; none if there is no such file."""
     if not path.exists():
         return []
     return [json.loads(line) for line in path.read_text().splitlines()]
@@ -121,10 +151,10 @@ def _read(path: Path) -> list[dict]:
 
 def _write_page(page: Path, results: Path) -> int:
     """Write the tables of all results so far into a page."""
-    last = {each['cell']: each for each in _read(results)}
+    last = {each['cell']: each for each in read(results)}
     ordered = [last[str(cell)] for cell in CELLS if str(cell) in last]
     tables = {'faults': table(ordered)} if ordered else {}
-    if mutations := _read(results.with_name(MUTATION_RESULTS)):
+    if mutations := read(results.with_name(MUTATION_RESULTS)):
         says = {name: each.says for name, each in MUTATIONS.items()}
         tables['mutations'] = mutation_table(mutations, says)
     text = page.read_text()
@@ -135,10 +165,23 @@ def _write_page(page: Path, results: Path) -> int:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser('python -m test.faults', description=HEAD)
+    parser = parser_of('python -m test.faults', HEAD, RESULTS, 30)
     parser.add_argument('cells', nargs='*', help=HELP['cells'])
+    parser.add_argument('--list', action='store_true', help=HELP['list'])
+    return parser.parse_args()
+
+
+def parser_of(
+    name: str, head: str, results: Path, seconds: int
+) -> argparse.ArgumentParser:
+    """Return a parser with the options for all runs of cells.
+
+    :param results: the default file of results
+    :param seconds: how long clients work by default
+    """
+    parser = argparse.ArgumentParser(name, description=head)
     numbers = (
-        ('seconds', 30),
+        ('seconds', seconds),
         ('clients', CLIENTS),
         ('seed', int(time.time())),
     )
@@ -146,14 +189,18 @@ def _options() -> argparse.Namespace:
         parser.add_argument(
             f'--{name}', type=int, default=default, help=HELP[name]
         )
-    paths = (('results', RESULTS), ('dir', None), ('page', None))
+    paths = (
+        ('results', results),
+        ('dir', None),
+        ('page', None),
+        ('histories', None),
+    )
     for name, default in paths:
         parser.add_argument(
             f'--{name}', type=Path, default=default, help=HELP[name]
         )
-    for name in ('resume', 'list'):
-        parser.add_argument(f'--{name}', action='store_true', help=HELP[name])
-    return parser.parse_args()
+    parser.add_argument('--resume', action='store_true', help=HELP['resume'])
+    return parser
 
 
 HEAD = (
@@ -173,6 +220,8 @@ HELP = {
     'a run of all cells begins a new one',
     'dir': 'the folder of the cluster, with its logs; it stays',
     'page': 'write the tables into a page instead, such as doc/reliability.md',
+    'histories': 'keep the histories of cells in this folder, for '
+    'python -m test.faults.histories',
     'resume': 'leave out the cells whose last results in the file are good',
     'list': 'print the names of all cells',
 }

@@ -10,6 +10,7 @@ import threading
 import time
 
 from test.faults.matrix import CHANGES, Cell
+from test.faults.plan import Pair
 from test.faults.site import Site
 from test.functional.operating import SETTLE_SECONDS
 
@@ -34,7 +35,7 @@ class Changes(threading.Thread):
     """
 
     def __init__(
-        self, site: Site, cell: Cell, path: str, chance: random.Random
+        self, site: Site, cell: Cell | Pair, path: str, chance: random.Random
     ) -> None:
         super().__init__()
         self.shards, targets = CHANGES[cell.work]
@@ -43,7 +44,9 @@ class Changes(threading.Thread):
         self._targets = itertools.cycle((*targets, self.shards))
         self._site = site
         self._path = path
-        self._failure = cell.how if cell.what == 'mover' else ''
+        self._failure = next(
+            (each.how for each in cell.faults if each.what == 'mover'), ''
+        )
         self._chance = chance
         self._stop_asked = threading.Event()
         self._deadline = math.inf

@@ -6,6 +6,7 @@ import shutil
 import signal
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from swift.account.backend import AccountBroker
@@ -15,6 +16,7 @@ from test.faults import netrules, network
 from test.faults.edge import put_fault
 from test.faults.matrix import CLOCK_SECONDS, NET, STORAGE, Cell
 from test.faults.netrules import Sides
+from test.faults.plan import Pair
 from test.faults.rings import RELOAD_SECONDS, REPLICAS
 from test.faults.site import NODES, Site
 
@@ -30,16 +32,37 @@ UP_SECONDS = 1
 TIMES = 3
 
 
-def prepare(site: Site, cell: Cell) -> None:
+def prepare(site: Site, cell: Cell | Pair) -> None:
     """Prepare a clean cluster for a cell."""
-    if cell.what == 'ring':
-        site.rings.begin(1 if cell.how == 'grown' else REPLICAS)
-        time.sleep(RELOAD_SECONDS)
+    for fault in cell.faults:
+        if fault.what == 'ring':
+            site.rings.begin(1 if fault.how == 'grown' else REPLICAS)
+            time.sleep(RELOAD_SECONDS)
 
 
-def fail(site: Site, cell: Cell, chance: random.Random, seconds: float):
-    """Cause the fault of a cell for some seconds."""
+def fail(
+    site: Site, cell: Cell | Pair, chance: random.Random, seconds: float
+) -> None:
+    """Cause the faults of a cell for some seconds.
+
+    Two faults hit different servers: they choose nodes from both ends.
+    """
     nodes = chance.sample(NODES, len(NODES))
+    with ThreadPoolExecutor() as pool:
+        running = [
+            pool.submit(_fail, site, own, *span)
+            for own, span in zip(
+                (nodes, nodes[::-1]), cell.spans(seconds), strict=False
+            )
+        ]
+    for each in running:
+        each.result()
+
+
+def _fail(
+    site: Site, nodes: list[int], cell: Cell, delay: float, seconds: float
+) -> None:
+    time.sleep(delay)
     if cell.what in STORAGE:
         kind, count = STORAGE[cell.what]
         servers = [f'{kind}-{node}' for node in nodes[:count]]
@@ -94,7 +117,8 @@ def _at_edge(**fault: object) -> Callable:
 
 
 def _cut(site: Site, servers: list[str], seconds: float) -> None:
-    pids = [str(pid) for pid in site.pids('proxy-2')]
+    # Another fault may hit proxy-2.
+    pids = [str(pid) for pid in site.pids('proxy-1')]
     _at_edge(cut=pids)(site, servers, seconds)
 
 
@@ -119,7 +143,7 @@ def _old(site: Site, servers: list[str], seconds: float) -> None:
     """
     device = _device_of(site, servers)
     folders = [f'{server.partition("-")[0]}s' for server in servers]
-    copies = site.path / 'copies'
+    copies = site.path / f'copies-{servers[0]}'
     for server in servers:
         site.signal(server, signal.SIGSTOP)
     with site.daemons_stopped():
@@ -145,7 +169,7 @@ def _old(site: Site, servers: list[str], seconds: float) -> None:
 def _new(site: Site, servers: list[str], seconds: float) -> None:
     """Remove the data of a device, which replicators restore later."""
     device = _device_of(site, servers)
-    lost = site.path / 'lost'
+    lost = site.path / f'lost-{device.name}'
     with site.daemons_stopped('replicator'):
         device.rename(lost)
         device.mkdir()

@@ -3,6 +3,9 @@
 
 from typing import NamedTuple
 
+#: A fault, after how many seconds it begins, and how many seconds it lasts.
+Span = tuple['Cell', float, float]
+
 #: The kind of storage server that fails, and how many of the three.
 STORAGE = {
     'container': ('container', 1),
@@ -69,6 +72,20 @@ class Cell(NamedTuple):
     def lacks_databases(self) -> bool:
         """Return True if primaries lack databases for a while."""
         return self.how == 'new' or self.what == 'ring'
+
+    @property
+    def lacks_data(self) -> bool:
+        """Return True if no replica with the data may answer for a while."""
+        return False
+
+    @property
+    def faults(self) -> tuple['Cell', ...]:
+        """Return what fails: one thing."""
+        return (self,)
+
+    def spans(self, seconds: float) -> tuple[Span, ...]:
+        """Return when the fault begins, and for how long it lasts."""
+        return ((self, 0, seconds),)
 
     @property
     def slack_seconds(self) -> float:

@@ -3,6 +3,8 @@
 
 from collections.abc import Iterable
 
+from test.faults.plan import Pair
+
 KINDS = ('plain', 'sharded')
 HEAD = (
     'what is hit',
@@ -29,6 +31,27 @@ def table(results: Iterable[dict]) -> str:
     everything = [result for cells in rows.values() for result in cells]
     lines.append(_cells('all', '', everything))
     return _markdown(HEAD, lines)
+
+
+def pair_table(results: Iterable[tuple[Pair, dict]]) -> str:
+    """Return the table of pairs, with a row for each way to fail.
+
+    A pair is in the rows of both ways.
+    """
+    found = list(results)
+    hows = sorted({fault.how for pair, _ in found for fault in pair.faults})
+    rows = {
+        how: [
+            result
+            for pair, result in found
+            if how in {fault.how for fault in pair.faults}
+        ]
+        for how in hows
+    }
+    rows['all'] = [result for _, result in found]
+    lines = [_cells(how, '', cells) for how, cells in rows.items()]
+    without_how = [(line[0], *line[2:]) for line in lines]
+    return _markdown(('one fault', 'pairs', *HEAD[3:]), without_how, 1)
 
 
 def mutation_table(found: Iterable[dict], says: dict[str, str]) -> str:
@@ -88,8 +111,14 @@ def _cells(what: str, how: str, results: list[dict]) -> tuple[str, ...]:
     )
 
 
-def _markdown(head: tuple[str, ...], lines: list[tuple[str, ...]]) -> str:
-    marks = ['---' if number < 2 else '---:' for number in range(len(head))]
+def _markdown(
+    head: tuple[str, ...], lines: list[tuple[str, ...]], texts: int = 2
+) -> str:
+    """Return a table.
+
+    :param texts: how many columns, from the left, are texts
+    """
+    marks = ['---'] * texts + ['---:'] * (len(head) - texts)
     return ''.join(
         f'| {" | ".join(line)} |\n' for line in [head, marks, *lines]
     )

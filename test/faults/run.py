@@ -20,6 +20,7 @@ from test.faults.clients import (
 )
 from test.faults.inject import fail, prepare
 from test.faults.matrix import CHANGES, SHARDS, Cell
+from test.faults.plan import Pair
 from test.faults.site import LIMITED_FROM, Site
 from test.functional.client import Client
 from test.functional.conftest import SHARD_COUNT_HEADER
@@ -85,12 +86,14 @@ class Run:
 
     :ivar texts: the shortest histories that show what was wrong
     :ivar changes: how many changes of layout have ended
+    :ivar histories: what clients have done and seen, by kind of container; in
+                     the end with the times from which reads must show writes
     """
 
     def __init__(
         self,
         site: Site,
-        cell: Cell,
+        cell: Cell | Pair,
         seed: int,
         seconds: int,
         clients: int = CLIENTS,
@@ -104,7 +107,7 @@ class Run:
         self._kept = KEPT
         if cell.work == 'limits':
             self._kept = tuple(f'kept{i:03}' for i in range(LIMITED_FROM + 5))
-        self._histories = {kind: History() for kind in KINDS}
+        self.histories = {kind: History() for kind in KINDS}
         self._workers: dict[str, list] = {kind: [] for kind in KINDS}
 
     def outcomes(self) -> dict[str, Outcome]:
@@ -144,7 +147,7 @@ class Run:
             filler = ObjectWorker(self._job(0, kind, 'filler'))
             for name in self._kept:
                 wait_until(partial(filler.put, name))
-            self._histories[kind].add(filler.history)
+            self.histories[kind].add(filler.history)
 
     def _creates(self, container: str, headers: dict) -> bool:
         answer = self._client(0).put(container, headers=headers)
@@ -195,7 +198,7 @@ class Run:
             time.sleep(self.seconds * AFTER)
             for process in processes:
                 for job, (history, names) in process.finish().items():
-                    self._histories[job.container].add(history)
+                    self.histories[job.container].add(history)
                     self._workers[job.container].append((job, names))
         self._changed = changes
         self.changes = changes.count if changes else 0
@@ -273,7 +276,7 @@ class Run:
         well_seconds: float,
         problems: list[str],
     ) -> Outcome:
-        history = self._histories[kind]
+        history = self.histories[kind]
         late = Late(self.cell, window, well_at)
         for name, writes in history.writes.items():
             history.writes[name] = [late.known(write) for write in writes]
@@ -339,7 +342,7 @@ class Late(NamedTuple):
     :param well_at: when all daemons had run
     """
 
-    cell: Cell
+    cell: Cell | Pair
     window: tuple[float, float]
     well_at: float
 
@@ -347,17 +350,21 @@ class Late(NamedTuple):
         """Return a write with the time when all replicas had it."""
         slack = self.cell.slack_seconds
         began, ended = self.window
-        is_late = (
+        is_meanwhile = (
             write.began <= ended + LATE_SECONDS
             and write.ended >= began - EARLY_SECONDS
-        ) or self.cell.forgets_rows
+        )
+        is_late = is_meanwhile or self.cell.forgets_rows
         listed = write.listed
         if listed is not None or (is_late and self.cell.stales_rows):
             listed = self.well_at
-        is_old = is_late and self.cell.stales_objects
+        lacks_data = self.cell.lacks_data
+        is_old = lacks_data or (is_meanwhile and self.cell.stales_objects)
+        is_void = lacks_data and is_meanwhile and write.is_delete
         return write._replace(
             began=write.began - slack,
             ended=write.ended + slack,
+            is_sure=write.is_sure and not is_void,
             listed=listed,
             stored=self.well_at if is_old else None,
         )

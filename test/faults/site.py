@@ -10,7 +10,9 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -121,6 +123,8 @@ class Site:
         self.path = path
         self._processes: dict[str, subprocess.Popen] = {}
         self._ports: list[int] = []
+        self._pauses: Counter[subprocess.Popen] = Counter()
+        self._pauses_lock = threading.Lock()
         self.cluster = Cluster(path / 'cluster')
 
     def __enter__(self) -> 'Site':
@@ -242,16 +246,23 @@ class Site:
     def daemons_stopped(self, kind: str = '') -> Iterator[None]:
         """Pause all daemons of a kind until the end of the block.
 
+        Several threads may do so: a daemon continues after the last block.
+
         :param kind: the end of their names; all daemons by default
         """
         daemons = [p for n, p in self._processes.items() if f'{kind}@' in n]
-        for process in daemons:
-            os.killpg(process.pid, signal.SIGSTOP)
+        with self._pauses_lock:
+            self._pauses.update(daemons)
+            for process in daemons:
+                os.killpg(process.pid, signal.SIGSTOP)
         try:
             yield
         finally:
-            for process in daemons:
-                os.killpg(process.pid, signal.SIGCONT)
+            with self._pauses_lock:
+                self._pauses.subtract(daemons)
+                for process in daemons:
+                    if not self._pauses[process]:
+                        os.killpg(process.pid, signal.SIGCONT)
 
     def wipe(self) -> None:
         """Remove all data, so that daemons have little to do."""
