@@ -10,8 +10,8 @@
 // While a write is under way, or not yet on all servers, Swift may show it in
 // one read and not in the next. So the reads that meet no such write must
 // together be linearizable with all writes, and each other read by itself with
-// the writes that it must or may show. A write that was not acknowledged may
-// take effect until a later write replaces it, or never.
+// the writes that it must or may show. Reads may show a write that was not
+// acknowledged until a later write has replaced it, or never.
 package main
 
 import (

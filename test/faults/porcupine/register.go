@@ -116,18 +116,14 @@ type name struct {
 func newName(writes, reads []step, known func(line) float64) *name {
 	n := &name{reads: reads}
 	for _, w := range writes {
-		until, ended := known(w.line), w.Ended
+		until := known(w.line)
 		if !w.Sure {
-			until, ended = math.MaxInt32, math.MaxInt32
+			w.isMaybe, until = true, math.Inf(1)
 		}
 		for _, other := range writes {
 			if other.replaces(w) {
 				until = min(until, known(other.line))
-				ended = max(w.Ended, min(ended, other.Ended))
 			}
-		}
-		if !w.Sure {
-			w.isMaybe, w.Ended = true, ended
 		}
 		n.writes, n.until = append(n.writes, w), append(n.until, until)
 	}
