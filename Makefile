@@ -73,6 +73,8 @@ help:
 	@echo 'make deb    build the Debian package in build/deb'
 	@echo 'make clean  remove what the others made'
 	@echo 'make faults  look for wrong histories while layouts change and servers fail'
+	@echo 'make faults-pairs  the same while two parts of Swift fail at a time; two hours'
+	@echo 'make porcupine  check the histories that FAULTS="--histories .faults/histories" kept'
 	@echo "make conformance  run Swift's own tests on sharded containers; an hour or two"
 
 .PHONY: demo
@@ -107,6 +109,15 @@ faults: $(INSTALLED) memcached network
 	@python -m test.faults $(if $(SECONDS),--seconds $(SECONDS)) \
 	    $(if $(SEED),--seed $(SEED)) $(FAULTS)
 	$(if $(FAULTS),,python -m pytest $(FUNCTIONAL_JOBS) test/faults)
+
+.PHONY: faults-pairs
+faults-pairs: $(INSTALLED) memcached
+	@python -m test.faults.pairs $(if $(SECONDS),--seconds $(SECONDS)) \
+	    $(if $(SEED),--seed $(SEED)) $(FAULTS)
+
+.PHONY: porcupine
+porcupine: $(INSTALLED)
+	@python -m test.faults.histories $(or $(HISTORIES),.faults/histories)
 
 .PHONY: lint
 lint: $(INSTALLED)

@@ -250,7 +250,9 @@ class Site:
 
         :param kind: the end of their names; all daemons by default
         """
-        daemons = [p for n, p in self._processes.items() if f'{kind}@' in n]
+        # Another thread may start a server meanwhile.
+        found = list(self._processes.items())
+        daemons = [process for name, process in found if f'{kind}@' in name]
         with self._pauses_lock:
             self._pauses.update(daemons)
             for process in daemons:
