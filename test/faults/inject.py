@@ -50,7 +50,7 @@ def fail(
     nodes = chance.sample(NODES, len(NODES))
     with ThreadPoolExecutor() as pool:
         running = [
-            pool.submit(_fail, site, own, *span)
+            pool.submit(_fail, site, own, chance, *span)
             for own, span in zip(
                 (nodes, nodes[::-1]), cell.spans(seconds), strict=False
             )
@@ -60,7 +60,12 @@ def fail(
 
 
 def _fail(
-    site: Site, nodes: list[int], cell: Cell, delay: float, seconds: float
+    site: Site,
+    nodes: list[int],
+    chance: random.Random,
+    cell: Cell,
+    delay: float,
+    seconds: float,
 ) -> None:
     time.sleep(delay)
     if cell.what in STORAGE:
