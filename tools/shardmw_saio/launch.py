@@ -9,7 +9,8 @@ Swift reads swift.conf from a path that is fixed at import, and an auditor's
 watcher reads rings from another one. Swift logs to syslog, copies databases to
 other nodes with rsync, and counts updates with cron. A machine that runs tests
 may have none of these, so this module replaces them in the servers' own
-processes.
+processes. Old tempauths get tokens that need no memcached
+(:mod:`shardmw_saio.tokens`).
 """
 
 import importlib
@@ -21,6 +22,8 @@ import time
 from pathlib import Path
 
 from swift.common import utils
+
+from shardmw_saio.tokens import keep_without_memcached
 
 try:
     from swift.common.utils import logs
@@ -101,6 +104,7 @@ def _run_server(kind: str, conf: str) -> int:
     from swift.common.middleware import recon
 
     recon.ReconMiddleware.get_async_info = _count_updates
+    keep_without_memcached(Path(conf))
     return wsgi.run_wsgi(conf, kind)
 
 
