@@ -67,6 +67,11 @@ class LogFile(logging.Handler):
     def createLock(self) -> None:  # noqa: N802 (logging's name)
         self.lock = None
 
+    def handle(self, record: logging.LogRecord) -> None:
+        # From Python 3.13 on, logging's own method needs a lock.
+        if self.filter(record):
+            self.emit(record)
+
     def emit(self, record: logging.LogRecord) -> None:
         seconds = time.gmtime(record.created)
         when = time.strftime('%Y-%m-%dT%H:%M:%S', seconds)
