@@ -30,7 +30,7 @@ from shardmw.backend.requests import Backend, to_environ
 from shardmw.backend.row_targets import RowTargets
 from shardmw.backend.rows import remove_row
 from shardmw.backend.write_marks import WriteMarks
-from shardmw.core.layout import LayoutError
+from shardmw.core.layout import PLAIN, LayoutError
 from shardmw.core.paths import Path, Place
 from shardmw.core.placement import is_reserved
 from shardmw.proxy.layouts import CONFIRMED_SECONDS, DOUBT_SECONDS, Layouts
@@ -105,6 +105,7 @@ class ObjectController:
         :raises BackendError: if it is not known whether it is sharded
         :raises LayoutError: if the record of its layout cannot be read
         """
+        looked_up = time.monotonic()
         target = self._target(req, path, info)
         started = time.monotonic()
         refusal = self.accounting.write(req, path, info, target)
@@ -112,12 +113,18 @@ class ObjectController:
             return refusal or self._unsharded(path, info)
         if time.monotonic() - started >= DOUBT_SECONDS:
             # The layout may have changed while it waited for its slot.
+            looked_up = time.monotonic()
             target = self._target(req, path, info)
         if target is None:
-            return self._unsharded(path, info)
-        if _is_of_another_policy(req, target):
+            answer = self._unsharded(path, info)
+            target = LogicalContainer.at(path, info, PLAIN)
+        elif _is_of_another_policy(req, target):
             return self.app
-        return self._redirected(req, path, target)
+        else:
+            answer = self._redirected(req, path, target)
+        if req.method == 'DELETE':
+            return self._delete(req, path, target, looked_up, answer)
+        return answer
 
     def _unsharded(self, path: Path, info: dict) -> Callable:
         """Return the app, for an object of a container that is not sharded.
@@ -171,22 +178,15 @@ class ObjectController:
                 env[INFOCACHE_ENV] = infocache
                 self.marks.mark(env, target)
 
-        if req.method == 'DELETE':
-            places = target.places_of(path.name)
-            places.remove(target.place_of(path.name))
-            if places:
-                return self._delete_everywhere(
-                    req, path, target, answer, places
-                )
         return answer
 
-    def _delete_everywhere(
+    def _delete(
         self,
         req: Request,
         path: Path,
         target: LogicalContainer,
+        looked_up: float,
         delete: Callable,
-        places: set[Place],
     ) -> Callable:
         """Delete an object, and its rows in all places.
 
@@ -195,31 +195,82 @@ class ObjectController:
         DELETE of the object expirer, write none if the object server could not
         verify when the object expires.
 
-        :param delete: the WSGI application that deletes the object
-        :param places: the other places that may have a row
+        A row leaves the places that the layout names only after a wait that is
+        longer than `Layouts.seconds` (I1). If the tombstones may have come
+        later than that, the layout is looked up again, until all places that
+        it names have one.
+
+        :param target: the container, also if it is plain
+        :param looked_up: when its layout was looked up, by the monotonic clock
+        :param delete: the WSGI application that deletes the object, and its
+                       row where new rows go
+        :raises BackendError: if the object is deleted, but a row may be left
+        :raises LayoutError: if the object is deleted, but a later record of
+                             the layout cannot be read
         """
-        timestamp = req.environ.setdefault(
-            TIMESTAMP_ENV, Timestamp.now().internal
-        )
+        req.environ.setdefault(TIMESTAMP_ENV, Timestamp.now().internal)
         is_conditional = IF_DELETE_AT_HEADER in req.headers
         resp = req.get_response(delete)
         is_missing = resp.status_int == HTTP_NOT_FOUND
-        if resp.is_success or (is_missing and not is_conditional):
-            try:
-                for place in sorted(places):
-                    remove_row(
-                        self.backend,
-                        req.environ,
-                        self.row_targets.database(
-                            req.environ, place, path.name
-                        ),
-                        target.policy_index,
-                        path.name,
-                        timestamp,
-                    )
-            except BackendError as err:
-                return unavailable(req, path, self.backend, err)
+        if not resp.is_success and (is_conditional or not is_missing):
+            return resp
+        done = {target.place_of(path.name)}
+        self._remove_rows(req, path, target, done)
+        while time.monotonic() - looked_up >= self.layouts.seconds:
+            looked_up = time.monotonic()
+            target = self._looked_up_again(req, path)
+            if target is None or not self._remove_rows(
+                req, path, target, done
+            ):
+                break
+            self.marks.mark(req.environ, target)
         return resp
+
+    def _remove_rows(
+        self,
+        req: Request,
+        path: Path,
+        target: LogicalContainer,
+        done: set[Place],
+    ) -> bool:
+        """Write the tombstones of a DELETE to the places that lack one.
+
+        :param done: the places that have one; the others are added
+        :returns: True if a place lacked one
+        :raises BackendError: if a tombstone cannot be written
+        """
+        places = target.places_of(path.name)
+        left = sorted(places - done)
+        for place in left:
+            remove_row(
+                self.backend,
+                req.environ,
+                self.row_targets.database(req.environ, place, path.name),
+                target.policy_index,
+                path.name,
+                req.environ[TIMESTAMP_ENV],
+            )
+        done.update(left)
+        return bool(left)
+
+    def _looked_up_again(
+        self, req: Request, path: Path
+    ) -> LogicalContainer | None:
+        """Look the container of a DELETE up again, as for a new one.
+
+        :returns: the container, also if it is plain; None if it no longer
+                  exists, or now has another storage policy
+        :raises BackendError: if it is not known whether it is sharded
+        :raises LayoutError: if the record of its layout cannot be read
+        """
+        # The request has the info of its beginning.
+        info = self.backend.container_info({**req.environ, INFOCACHE_ENV: {}})
+        target = self._target(req, path, info)
+        if target is None and is_success(info['status']):
+            target = LogicalContainer.at(path, info, PLAIN)
+        if target and _is_of_another_policy(req, target):
+            return None
+        return target
 
 
 def _is_of_another_policy(req: Request, target: LogicalContainer) -> bool:

@@ -6,6 +6,7 @@ import random
 import signal
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from shardmw_saio import Cluster, ClusterOptions
@@ -25,7 +26,8 @@ SEED = int(time.time())
 
 @pytest.fixture(scope='module')
 def cluster(tmp_path_factory) -> Iterator[Cluster]:
-    options = ClusterOptions(policies=2, settings=SETTINGS)
+    settings = {**SETTINGS, 'proxy-server.node_timeout': '60'}
+    options = ClusterOptions(policies=2, settings=settings)
     with Cluster(tmp_path_factory.mktemp('resharding'), options) as cluster:
         yield cluster
 
@@ -135,6 +137,30 @@ def test_killed_and_cancelled_changes_lose_nothing(
         name for name in NAMES if client.head(container, name).status == 200
     )
     assert layout_of(client, container) in ('3', None)
+
+
+@pytest.mark.parametrize(('former', 'shards'), [(0, 2), (2, 3), (2, 0)])
+def test_an_object_whose_deletion_outlasts_the_change_is_not_listed(
+    cluster, client, admin, former, shards
+):
+    container = unique('slow')
+    count = {SHARD_COUNT_HEADER: str(former)} if former else {}
+    assert client.put(container, headers=count).status == 201
+    for name in ('deleted', 'kept'):
+        assert client.put(container, name).status == 201
+    with ThreadPoolExecutor(1) as pool:
+        cluster.pause('object-1')
+        try:
+            delete = pool.submit(client.delete, container, 'deleted')
+            admin.reshard(client, container, shards)
+            assert not delete.done()
+        finally:
+            cluster.resume('object-1')
+        assert delete.result().status == 204
+    assert client.listing(container).names() == ['kept']
+    path = f'{client.account}/{container}'
+    audit = admin('audit', path, '--objects')
+    assert audit.returncode == 0, audit.stdout
 
 
 @pytest.fixture
