@@ -29,6 +29,7 @@ MODELS = (*CHANGES, *EARLIER)
 #: The model that finds each break of :mod:`test.unit.breaks`.
 BREAKS = {
     'one_tombstone': 'reshard',
+    'one_look': 'reshard',
     'skipped_phase': 'reshard',
     'no_wait': 'reshard',
     'no_settling': 'reshard',

@@ -9,7 +9,8 @@ changes once, and the change may be cancelled once. The steps:
 - A PUT chooses its place when it begins; its row comes any time later, and the
   object is stored at the beginning or at the end. A DELETE chooses its places
   when it begins, and leaves one tombstone after the other; the first one when
-  the object is deleted.
+  the object is deleted. If it has outlasted a wait of the change by then, it
+  chooses its places again.
 - The mover reads the row, copies it and removes it. It may be killed before
   each request. When the change is cancelled, it may be paused before a
   request, which it sends any time later.
@@ -22,8 +23,9 @@ which replica is the third one, or which proxy is which.
 
 Time is the order of the steps, and three guards:
 
-- *known*: no proxy has an older record than the newest, nor has a listing or
-  a DELETE that is under way.
+- *known*: no proxy has an older record than the newest, nor has a listing that
+  is under way. A DELETE that is under way and began before that record was
+  written has outlasted a wait.
 - *settled*: no upload and no paused mover will bring a row to the old place.
 - *long*: if a listing is under way when a row is removed, and has not found
   the row, it is older than STAY_SECONDS, and reads the last place again.
@@ -35,6 +37,7 @@ object. And the change can always be brought to its end.
 
 from collections.abc import Iterator
 from functools import cache
+from itertools import product
 from typing import NamedTuple
 
 from shardmw.backend.containers import LogicalContainer
@@ -107,13 +110,23 @@ class Place(NamedTuple):
         }
 
 
+#: How long a DELETE takes: less than a wait; that, and it began before the
+#: newest record was written; more than a wait.
+SHORT, SPANNING, LONG = range(3)
+
+
 class Write(NamedTuple):
-    """A PUT or DELETE: the places that have yet to get its row."""
+    """A PUT or DELETE.
+
+    :param left: the places that have yet to get its row
+    :param done: the places in which a DELETE has left a tombstone
+    """
 
     at: int
     is_delete: bool
     left: tuple[int, ...]
-    record: int
+    done: tuple[int, ...] = ()
+    length: int = SHORT
 
 
 class Request(NamedTuple):
@@ -161,6 +174,19 @@ class State(NamedTuple):
     def is_quiet(self) -> bool:
         """Return True if all replicas have what clients have written."""
         return not self.writes and not any(p.owed for p in self.places)
+
+    def aged(self, length: int) -> 'State':
+        """Return the state when DELETEs under way take longer than they did.
+
+        :param length: of those that were one step shorter
+        """
+        writes = [
+            each._replace(length=length)
+            if each.is_delete and each.length == length - 1
+            else each
+            for each in self.writes
+        ]
+        return self._replace(writes=tuple(sorted(writes)))
 
     def put(self, place: int, *args, **changes) -> 'State':
         """Return the state after a place has taken a row."""
@@ -245,7 +271,7 @@ class RowsModel:
         for method in sorted({*state.to_begin}):
             is_delete = method == 'D'
             left = rules.deletes if is_delete else (rules.puts,)
-            write = Write(at, is_delete, left, record)
+            write = Write(at, is_delete, left)
             begun = state._replace(
                 to_begin=state.to_begin.replace(method, '', 1),
                 listing=None,
@@ -258,13 +284,12 @@ class RowsModel:
                 yield step, begun._replace(stored=(at, False))
 
     def _deliver(self, state: State, write: Write) -> Steps:
-        place, *left = write.left
-        writes = {*state.writes} - {write}
-        if left:
-            writes.add(write._replace(left=tuple(left)))
+        place, *_ = write.left
+        others = {*state.writes} - {write}
         row = client_row(write.at, write.is_delete)
-        for by_all in (True, False):
+        for after, by_all in product(self._after(state, write), (True, False)):
             step = f'row {write.at} comes to {_text(place, by_all)}'
+            writes = {*others, after} if after.left else others
             yield (
                 step,
                 state.put(
@@ -276,6 +301,22 @@ class RowsModel:
                     writes=tuple(sorted(writes)),
                 ),
             )
+
+    def _after(self, state: State, write: Write) -> Iterator[Write]:
+        """Yield what may be left of a write when its next row has come."""
+        place, *left = write.left
+        done = (*write.done, place) if write.is_delete else ()
+        after = write._replace(left=tuple(left), done=tuple(sorted(done)))
+        if left or write.length < LONG or self.broken == 'one_look':
+            yield after
+        if write.is_delete and not left:
+            for record in {*state.known}:
+                again = [
+                    each
+                    for each in self.rules[record].deletes
+                    if each not in done
+                ]
+                yield after._replace(left=tuple(again), length=SHORT)
 
     def _list(self, state: State) -> Steps:
         """Yield the answers to listings that may lack the name."""
@@ -303,15 +344,23 @@ class RowsModel:
 
     def _is_known(self, state: State) -> bool:
         """Return True if every proxy must know the newest record (I1)."""
-        known = [write.record for write in state.writes if write.is_delete]
+        known = {*state.known}
         if state.listing:
-            known.append(state.listing.record)
-        is_known = {*state.known, *known} == {state.record}
-        return is_known or self.broken == 'no_wait'
+            known.add(state.listing.record)
+        return known == {state.record} or self.broken == 'no_wait'
+
+    def _waited(self, state: State) -> State:
+        """Return the state after the wait until a record is known."""
+        return state if self.broken == 'no_wait' else state.aged(LONG)
 
     def _has_settled(self, state: State) -> bool:
         """Return True if no row will come to the old place any more (I6)."""
-        coming = [place for write in state.writes for place in write.left]
+        coming = [
+            place
+            for write in state.writes
+            if not write.is_delete
+            for place in write.left
+        ]
         if state.paused and state.paused.kind == 'copy':
             coming.append(self.rules[state.paused.record].puts)
         is_settled = not {*self.rules[state.record].leaves} & {*coming}
@@ -320,7 +369,9 @@ class RowsModel:
     def _write_record(self, state: State) -> Steps:
         rules = self.rules[state.record]
         if rules.cancelled is not None:
-            cancelled = state._replace(record=rules.cancelled, mover=None)
+            cancelled = state.aged(SPANNING)._replace(
+                record=rules.cancelled, mover=None
+            )
             yield 'the change is cancelled', cancelled
             if state.mover:
                 step = 'the change is cancelled, and the mover is paused'
@@ -333,7 +384,8 @@ class RowsModel:
         is_ready = is_empty and not state.mover and self._has_settled(state)
         if rules.next is not None and is_ready and self._is_known(state):
             step = f'the record says {self._phase(rules.next)}'
-            yield step, state._replace(record=rules.next)
+            written = self._waited(state).aged(SPANNING)
+            yield step, written._replace(record=rules.next)
 
     def _move(self, state: State) -> Steps:
         if state.paused:
@@ -346,7 +398,7 @@ class RowsModel:
             yield from self._send(rest, state.mover)
         elif self._is_known(state):
             for place in self.rules[state.record].leaves:
-                yield from self._read(state, place)
+                yield from self._read(self._waited(state), place)
 
     def _read(self, state: State, place: int) -> Steps:
         """Yield what the mover does with a row that it reads."""

@@ -21,6 +21,7 @@ from shardmw.core.evidence import Replica, Said
 from shardmw.core.layout import MICROSECONDS, Layout
 from shardmw.proxy.layouts import Layouts
 from shardmw.proxy.listing import request
+from shardmw.proxy.object import ObjectController
 from shardmw.reshard import late_rows, row_mover, row_pass
 from shardmw.reshard.late_rows import NOTHING
 from shardmw.reshard.resharding import Resharding
@@ -40,6 +41,13 @@ def one_tombstone() -> Iterator:
         LogicalContainer,
         'places_of',
         lambda target, name: {target.place_of(name)},
+    )
+
+
+def one_look() -> Iterator:
+    """I2: Never look the layout up again for a DELETE that takes long."""
+    yield mock.patch.object(
+        ObjectController, '_looked_up_again', lambda *args: None
     )
 
 
@@ -172,6 +180,7 @@ BREAKS: dict[str, Callable[[], Iterator]] = {
     each.__name__: each
     for each in (
         one_tombstone,
+        one_look,
         skipped_phase,
         no_wait,
         no_settling,
@@ -195,6 +204,7 @@ SEEDS_TO_FIND = 60
 #: steps, other seeds may: ``python -m test.unit.breaks`` finds them.
 FIRST_SEEDS = {
     'one_tombstone': 0,
+    'one_look': 8,
     'skipped_phase': 3,
     'no_wait': 3,
     'no_settling': 10,
@@ -205,7 +215,7 @@ FIRST_SEEDS = {
     'one_replica_is_trusted': 8,
     'missing_is_deleted': 19,
     'two_fast_answers': 13,
-    'plain_by_one_replica': 1,
+    'plain_by_one_replica': 3,
 }
 
 

@@ -53,6 +53,11 @@ MOVE_SECONDS = 20
 MOVING_SECONDS = 8
 END_SECONDS = 15
 
+#: How long a DELETE takes that outlasts the waits until rows move, and the
+#: share of the plans that have one.
+SLOW_DELETE_SECONDS = (45, 75)
+SLOW_DELETE_SHARE = 0.25
+
 #: For how long databases are missing or on handoffs. The shortest time is
 #: enough for a few requests.
 LACKING_SECONDS = (3, 12, 25, 40)
@@ -89,7 +94,7 @@ class Step(NamedTuple):
     :param record: the number of records of the layout after which the step
                    begins, or FIRST_MOVE, or EARLIER
     :param delay: how many seconds later the step begins
-    :param upload: how long a PUT takes
+    :param upload: how long a PUT or a DELETE takes
     :param late: how late each replica gets the row
     :param limit: the rows of a page
     :param seconds: how long a fault lasts
@@ -169,6 +174,7 @@ def draw(seed: int) -> Plan:
     # Separate generators keep the other steps of each seed as they were.
     steps += _lacks(random.Random(f'{seed} lacks'), earlier == former)
     steps += _misses(random.Random(f'{seed} misses'), faults)
+    steps += _slow_deletes(random.Random(f'{seed} slow deletes'))
     return Plan(seed, earlier, former, shards, filtered, tuple(steps))
 
 
@@ -317,6 +323,22 @@ def _misses(chance: random.Random, faults: list[Step]) -> list[Step]:
         for cut in faults
         if (cut.kind, cut.record, cut.delay) == ('cut', 1, 0)
         and chance.random() < 0.5
+    ]
+
+
+def _slow_deletes(chance: random.Random) -> list[Step]:
+    """Return the steps of a DELETE that begins before the change."""
+    if chance.random() >= SLOW_DELETE_SHARE:
+        return []
+    return [
+        Step(
+            'DELETE',
+            0,
+            chance.uniform(4, BEGIN_SECONDS),
+            proxy=chance.randrange(PROXIES),
+            name=chance.choice(COLD_NAMES),
+            upload=chance.uniform(*SLOW_DELETE_SECONDS),
+        )
     ]
 
 
