@@ -308,7 +308,10 @@ class Throttle:
             under_way.append((node, sent))
 
         def answered(node: Mapping, is_good: bool) -> None:
-            one = next(x for x in under_way if x[0]['id'] == node['id'])
+            same_node = (x for x in under_way if x[0]['id'] == node['id'])
+            one = next(same_node, None)
+            if one is None:
+                return  # the block has ended without this answer
             under_way.remove(one)
             self._window(node).answer(one[1], time.monotonic(), is_good)
             self._tell()

@@ -5,8 +5,6 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 
-from swift.common.registry import get_swift_info
-
 from shardmw.backend.containers import BackendError
 from shardmw.backend.roots import RootState, read_root, unproved
 from shardmw.core.layout import (
@@ -377,16 +375,16 @@ class Changes:
         )
 
     def _check_count(self, place: Place, shards: int) -> None:
-        info = get_swift_info().get('shardmw')
-        if info is None:
+        options = self.cluster.options
+        if options is None:
             raise AdminError(
                 "the configuration has no filter shardmw: Swift's daemons "
                 'need it, too'
             )
-        if shards > info['max_shards']:
+        if shards > options.max_shards:
             raise AdminError(
                 f'{place}: {shards} shards are more than '
-                f'max_shards = {info["max_shards"]} allows, in '
+                f'max_shards = {options.max_shards} allows, in '
                 '[filter:shardmw] of the configuration of this command'
             )
 

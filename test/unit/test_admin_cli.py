@@ -15,10 +15,11 @@ from click.testing import CliRunner, Result
 
 from shardmw import __version__
 from shardmw.admin import cli
+from shardmw.backend.config import parse_options
 from shardmw.backend.containers import RECORD_HEADER, BackendError
 from shardmw.core.layout import Layout
 from shardmw.core.paths import Path as SwiftPath
-from shardmw.reshard import changes, executor
+from shardmw.reshard import executor
 from shardmw.reshard.changes import Changes, Plan
 from shardmw.reshard.cluster import SwiftCluster, open_cluster
 from shardmw.reshard.errors import AdminError
@@ -31,11 +32,16 @@ COMMAND = 'from shardmw.admin.cli import main; main(prog_name="shardmw-admin")'
 #: The waits of a change.
 AT_ONCE = ('--settle-seconds', '0', '--info-cache-seconds', '0')
 
+#: The filter's options. Strays move without a wait.
+OPTIONS = parse_options({'head_cache_seconds': '0', 'max_shards': '64'})
+
 
 @pytest.fixture
 def admin(swift, monkeypatch) -> Callable[..., Result]:
     """Return a function that runs the command: ``admin('list')``."""
-    monkeypatch.setattr(cli, '_open', lambda *_args: SwiftCluster(swift))
+    monkeypatch.setattr(
+        cli, '_open', lambda *_args: SwiftCluster(swift, options=OPTIONS)
+    )
     return lambda *arguments, **options: CliRunner().invoke(
         cli.main, arguments, **options
     )
@@ -200,8 +206,6 @@ class TestReshard:
     @pytest.fixture(autouse=True)
     def sharded(self, swift, monkeypatch) -> None:
         """The container `c` of four shards."""
-        info = {'shardmw': {'max_shards': 1024}}
-        monkeypatch.setattr(changes, 'get_swift_info', lambda: info)
         monkeypatch.setattr(executor, 'sleep', lambda _seconds: None)
         swift.servers.count_updates(0)
         create(swift, filtered(swift), 4)
@@ -322,6 +326,12 @@ class TestReshard:
         assert reshard('2').exit_code == 0
         assert layout_of(swift).shards == 2
 
+    def test_to_more_than_max_shards_is_refused(self, swift, reshard):
+        ran = reshard('65')
+        assert ran.exit_code == 1
+        assert '65 shards are more than max_shards = 64 allows' in ran.stderr
+        assert layout_of(swift).shards == 4
+
     def test_that_was_cancelled_meanwhile_says_so(
         self, swift, reshard, during_the_move
     ):
@@ -338,12 +348,10 @@ class TestStatusOfAChange:
     @pytest.fixture
     def change(self, swift, monkeypatch) -> Resharding:
         """The change, announced."""
-        info = {'shardmw': {'max_shards': 1024}}
-        monkeypatch.setattr(changes, 'get_swift_info', lambda: info)
         monkeypatch.setattr(executor, 'sleep', lambda _seconds: None)
         swift.servers.count_updates(0)
         create(swift, filtered(swift), 4)
-        cluster = SwiftCluster(swift)
+        cluster = SwiftCluster(swift, options=OPTIONS)
         path = SwiftPath('v1', ACCOUNT, 'c')
         Changes(cluster, MoveOptions(0, 0)).begin(path, 2)
         return Changes(cluster, MoveOptions(0, 0))._resharding(path)

@@ -388,6 +388,16 @@ class TestThrottle:
             FAILED_SECONDS, abs=0.5
         )
 
+    def test_an_answer_after_the_end_of_the_block_counts_no_more(
+        self, throttle
+    ):
+        with throttle.sending(
+            'copy', [HERE], FIRST_ROWS, lambda: None, self.probe
+        ) as tell:
+            pass
+        tell(HERE, True)
+        assert throttle._window(HERE).begin_probe()
+
     def test_a_request_has_as_many_rows_as_all_servers_take(self, throttle):
         throttle._window(HERE).rows = MOST_ROWS
         assert throttle.in_request([HERE]) == MOST_IN_REQUEST

@@ -10,13 +10,13 @@ from types import SimpleNamespace
 import pytest
 from swift.common.exceptions import ChunkReadTimeout
 
-from shardmw.backend.config import ConfigError
+from shardmw.backend.config import ConfigError, parse_options
 from shardmw.backend.containers import RECORD_HEADER, BackendError
 from shardmw.core.layout import Layout, LayoutError
 from shardmw.core.paths import Path as SwiftPath
 from shardmw.core.placement import REGISTER, backing_container
 from shardmw.reshard import automatic as automatic_module
-from shardmw.reshard import changes, job, leftovers
+from shardmw.reshard import job, leftovers
 from shardmw.reshard.automatic import AutomaticChanges, AutomaticOptions
 from shardmw.reshard.changes import Changes
 from shardmw.reshard.cluster import SwiftCluster
@@ -177,7 +177,8 @@ class Daemon:
     def __init__(self, swift: FakeSwift) -> None:
         self.logger = Logger()
         self.logger.info = self.logger.warning
-        self.cluster = SwiftCluster(swift)
+        options = parse_options({'head_cache_seconds': '0'})
+        self.cluster = SwiftCluster(swift, options=options)
         self.cluster.backend.metrics = self.logger.metrics
         self.register = Register(self.cluster.backend, self.cluster.env)
         self.scope = Scope(self.register, self.logger)
@@ -325,8 +326,6 @@ class TestGrowth:
 
     @pytest.fixture
     def automatic(self, daemon, clock, monkeypatch) -> AutomaticChanges:
-        info = {'shardmw': {'max_shards': 64}}
-        monkeypatch.setattr(changes, 'get_swift_info', lambda: info)
         monkeypatch.setattr(automatic_module, 'time', clock)
         options = AutomaticOptions(
             grows=True,
