@@ -21,6 +21,7 @@ from shardmw.core.placement import (
     versions_container,
 )
 from shardmw.proxy.info_app import InfoApp
+from shardmw.proxy.layouts import Layouts
 from shardmw.proxy.ratelimit import limiter
 from test.unit.containers import (
     CONTAINER,
@@ -40,6 +41,7 @@ from test.unit.fakeswift import (
     filtered,
 )
 
+ROOT = f'/{ACCOUNT}/c'
 OBJECT = f'{CONTAINER}/o'
 WRITES = ('PUT', 'POST', 'DELETE')
 RESERVED_ALLOWED = {'X-Backend-Allow-Reserved-Names': 'true'}
@@ -424,6 +426,93 @@ class TestLayoutThatChangesDuringTheWaitForASlot:
     ):
         send('DELETE', shards)
         assert rows_of_writes(swift) == [f'{HIDDEN}/{shard_for(swift, "o")}']
+
+
+class TestDeleteThatOutlastsAChange:
+    """During a DELETE, the container gets another layout and the row."""
+
+    def replace(self, swift: FakeSwift, shards: int) -> str:
+        """Give `c` another layout; return the place that lists `o`."""
+        other_proxy = filtered(swift)
+        swift.send(other_proxy, 'DELETE', CONTAINER)
+        if shards:
+            create(swift, other_proxy, shards)
+        else:
+            swift.send(other_proxy, 'PUT', CONTAINER)
+        place = f'/{ACCOUNT}/c'
+        if shards:
+            place = f'/{HIDDEN}/{shard_for(swift, "o")}'
+        swift.put_row(f'{place}/o', at=1_500_000_000)
+        return place
+
+    @pytest.fixture(params=[(0, 3), (2, 3), (2, 0)])
+    def delete(self, request, swift, monkeypatch):
+        """Return a function that sends the DELETE.
+
+        It returns the answer, and the place that got the row.
+        """
+        former, shards = request.param
+        monkeypatch.setattr(Layouts, 'seconds', 0)
+        create(swift, filtered(swift), 1, 'other')
+        filter_app = filtered(swift)
+        if former:
+            create(swift, filter_app, former)
+        else:
+            swift.send(filter_app, 'PUT', CONTAINER)
+
+        def delete(are_broken=False, headers=None):
+            places = []
+
+            def happen():
+                places.append(self.replace(swift, shards))
+                swift.servers.broken.update(places if are_broken else ())
+
+            swift.before('DELETE', OBJECT, happen)
+            resp = swift.send(filter_app, 'DELETE', OBJECT, headers)
+            return resp, places[0]
+
+        return delete
+
+    @pytest.mark.parametrize('status', [204, 404])
+    def test_removes_the_row_from_its_new_place(self, swift, delete, status):
+        swift.register('DELETE', OBJECT, status)
+        resp, place = delete()
+        assert resp.status_int == status
+        assert swift.rows(*place[1:].split('/')) == {}
+
+    def test_leaves_a_later_upload_listed(self, swift, delete):
+        headers = {'X-Timestamp': '1400000000.00000'}
+        _, place = delete(headers=headers)
+        assert swift.rows(*place[1:].split('/')) == {'o': 1}
+
+    def test_leaves_the_row_of_another_policy(self, swift, delete):
+        headers = {'X-Backend-Storage-Policy-Index': '1'}
+        _, place = delete(headers=headers)
+        assert swift.rows(*place[1:].split('/')) == {'o': 1}
+
+    def test_leaves_the_row_if_it_fails(self, swift, delete):
+        swift.register('DELETE', OBJECT, 503)
+        _, place = delete()
+        assert swift.rows(*place[1:].split('/')) == {'o': 1}
+
+    def test_is_a_503_if_the_row_cannot_be_removed(self, swift, delete):
+        resp, _ = delete(are_broken=True)
+        assert resp.status_int == 503
+
+
+@pytest.mark.parametrize('shards', [0, 2])
+def test_a_short_delete_looks_the_layout_up_once(swift, shards):
+    create(swift, filtered(swift), 1, 'other')
+    filter_app = filtered(swift)
+    if shards:
+        create(swift, filter_app, shards)
+    else:
+        swift.send(filter_app, 'PUT', CONTAINER)
+    swift.send(filter_app, 'GET', CONTAINER)
+    forget_requests(swift)
+    swift.send(filter_app, 'DELETE', OBJECT)
+    roots = [path for _, _, path in swift.servers.asked if path == ROOT]
+    assert len(roots) <= 1
 
 
 def info_app(swift, filter_app) -> InfoApp:
