@@ -14,7 +14,7 @@ breaks of the simulation cite their numbers:
 I1  A phase begins only when every proxy must know the record of the phase
     before: all replicas of the root have it, and no cache can be older.
 I2  While both sides may have a row of a name, a DELETE leaves a tombstone on
-    both.
+    both. If it has outlasted a wait, it looks up again which sides they are.
 I3  A listing reads the side that rows leave before the side that they enter,
     and the root last. A row that moves meanwhile is found on one of the two.
 I4  A row is removed only when every replica of its new place has it.
