@@ -25,7 +25,7 @@ def main() -> int:
         '--writes',
         default='PD',
         help='a P for each PUT of the name, a D for each DELETE; '
-        'PDD has six times the states of PD, PPD ten times',
+        'PDD has 15 times the states of PD, PPD ten times',
     )
     args = parser.parse_args()
     is_wrong = False
