@@ -173,7 +173,7 @@ def account_rows(
         yield from (row for row in rows if 'name' in row)
         if len(rows) < page:
             return
-        marker = rows[-1]['name']
+        marker = _next_marker(account.account, marker, rows[-1]['name'])
 
 
 def counts_of_replicas(
@@ -213,7 +213,21 @@ def counts_of_replicas(
         ends = [page[-1]['name'] for page in pages if len(page) == limit]
         if not ends:
             return counts
-        marker = min(ends)
+        marker = _next_marker(account, marker, min(ends))
+
+
+def _next_marker(account: str, marker: str, last: str) -> str:
+    """Return the marker of the next page, the last name of a page.
+
+    :param marker: the marker of that page
+    :raises BackendError: if the name is not after it: a server that ignores
+                          markers would be asked without end
+    """
+    if last <= marker:
+        raise BackendError(
+            None, 503, f'account {account} lists {last!r} after {marker!r}'
+        )
+    return last
 
 
 def _is_figure(name: str) -> bool:

@@ -80,8 +80,18 @@ class Answer(NamedTuple):
         return self.info()['sharding_state'] in SPLIT_STATES
 
     def rows(self) -> list[dict]:
-        """Return the rows of a JSON listing."""
-        return orjson.loads(b''.join(self.body) or b'[]')
+        """Return the rows of a JSON listing.
+
+        :raises BackendError: if the body is none
+        """
+        text = b''.join(self.body) or b'[]'
+        try:
+            rows = orjson.loads(text)
+        except ValueError:
+            rows = None
+        if not isinstance(rows, list):
+            raise BackendError(self.shard, 503, f'no listing: {text[:40]!r}')
+        return rows
 
     def info(self) -> dict:
         """Return the container's info, like ``get_container_info``."""

@@ -156,7 +156,8 @@ def decode_found(body: bytes, count: int) -> list[Found | None]:
     """Return what a server has found, in the order of the reads.
 
     :param count: the number of reads
-    :raises ValueError: if the answer is not complete
+    :raises ValueError: if the answer is not complete, or has no headers for a
+                        read
     """
     lines = body.split(b'\n')
     if len(lines) != 2 * count + 1:
@@ -164,5 +165,17 @@ def decode_found(body: bytes, count: int) -> list[Found | None]:
     found = []
     for number in range(0, 2 * count, 2):
         headers = orjson.loads(lines[number])
-        found.append(headers and Found(headers, lines[number + 1]))
+        if headers is None:
+            found.append(None)
+            continue
+        if not _are_headers(headers):
+            raise ValueError(f'no headers in line {number}')
+        found.append(Found(headers, lines[number + 1]))
     return found
+
+
+def _are_headers(value: object) -> bool:
+    """Return True if a JSON value is an object whose values are texts."""
+    return isinstance(value, dict) and all(
+        isinstance(each, str) for each in value.values()
+    )

@@ -138,8 +138,15 @@ class Page:
 
         :param rows: at most ``ask.limit`` rows, in the order of the listing;
                      fewer if the source has no more before ``ask.end``
+        :raises ValueError: if they do not end after ``ask.marker``. Without
+                            this check, a source that ignores markers would be
+                            asked for the same rows without end
         """
         source = self._sources[ask.source]
+        if rows.names and ask.marker is not None:
+            last = rows.names[-1]
+            if not self._sorts(ask.marker, last):
+                raise ValueError(f'{last!r} is not after {ask.marker!r}')
         self._answered += source.last is None and source.end is None
         is_full = 0 < ask.limit <= len(rows.names)
         source.end = None if is_full else ask.end

@@ -52,16 +52,28 @@ def parse_rows(body: bytes) -> Rows:
     """Return the rows of a listing.
 
     :param body: a JSON array; empty for no rows
-    :raises ValueError: if the body is not JSON
+    :raises ValueError: if the body is no listing
     """
-    return _cut(body) or rows_of(orjson.loads(body or EMPTY))
+    found = _cut(body)
+    if found is None:
+        decoded = orjson.loads(body or EMPTY)
+        if not isinstance(decoded, list):
+            raise ValueError(f'no JSON array: {body[:40]!r}')
+        found = rows_of(decoded)
+    return found
 
 
 def rows_of(decoded: Iterable[dict]) -> Rows:
-    """Return the rows of a listing that is already decoded."""
+    """Return the rows of a listing that is already decoded.
+
+    :raises ValueError: if a row has no name
+    """
     rows = Rows([], [])
     for row in decoded:
-        rows.names.append(row['name'] if 'name' in row else row['subdir'])
+        name = isinstance(row, dict) and row.get('name', row.get('subdir'))
+        if not isinstance(name, str):
+            raise ValueError(f'no name in row {len(rows.names)}')
+        rows.names.append(name)
         rows.texts.append(json.dumps(row)[1:-1].encode())
     return rows
 

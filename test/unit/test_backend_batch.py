@@ -77,6 +77,14 @@ def test_an_answer_that_is_cut_off_is_refused(found, data):
         decode_found(body[:cut], len(found))
 
 
+@pytest.mark.parametrize(
+    'headers', [b'0', b'""', b'[]', b'false', b'1', b'["X"]', b'{"X": 1}']
+)
+def test_an_answer_without_headers_is_refused(headers):
+    with pytest.raises(ValueError):
+        decode_found(headers + b'\n[]\n', 1)
+
+
 @st.composite
 def places(draw):
     return {

@@ -278,6 +278,14 @@ class TestListing:
         assert resp.body == b'c\nplain\n'
         assert figures_in(resp) == (4, 31)
 
+    @pytest.mark.parametrize('body', [b'{}', b'[{"name": "c"}]'])
+    def test_with_a_server_that_lists_no_next_page_is_a_503(
+        self, swift, filter_app, monkeypatch, body
+    ):
+        monkeypatch.setattr(accounts, 'account_page', lambda: 1)
+        swift.register('GET', HIDDEN_PATH, 200, {}, body)
+        assert get(swift, filter_app).status_int == 503
+
     def test_without_the_hidden_account_is_a_503(self, swift, filter_app):
         swift.register('GET', HIDDEN_PATH, 503)
         assert get(swift, filter_app).status_int == 503

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmw.core.listing_page import Page, first_share
+from shardmw.core.listing_page import Ask, Page, first_share
 from shardmw.core.listing_params import ListingParams
 from shardmw.core.listing_rows import Rows, parse_rows, rows_of, to_json
 from test.unit.container_databases import Database, query_of
@@ -277,3 +277,17 @@ def test_a_page_holds_few_rows_wherever_they_come_from(monkeypatch, reverse):
         assert len(page._names) == len(page._texts) <= 20
     assert not page.asks()
     assert page.rows().names == sorted(numbers, reverse=reverse)[:limit]
+
+
+@pytest.mark.parametrize(
+    ('reverse', 'first', 'second'),
+    [(False, 'ab', 'ab'), (False, 'bc', 'a'), (True, 'ba', 'ba')],
+)
+def test_a_source_that_ignores_the_marker_is_not_asked_for_ever(
+    reverse, first, second
+):
+    page = Page([0], 9, reverse)
+    page.add(Ask(0, None, len(first)), named([*first]))
+    (ask,) = page.asks()
+    with pytest.raises(ValueError, match='after'):
+        page.add(ask, named([*second]))

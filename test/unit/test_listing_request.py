@@ -451,6 +451,18 @@ class TestCosts:
         assert [listing.answers[i].body for i in (0, 1)] == [[], []]
 
 
+@pytest.mark.parametrize('container', [PLAIN, BACKING[0]])
+@pytest.mark.parametrize('answer', [{}, 'x', [{}], [{'name': 1}]])
+def test_json_that_is_no_listing_fails_the_listing(
+    twins, monkeypatch, container, answer
+):
+    database = twins.sharded.containers[container]
+    monkeypatch.setattr(database, 'rows', lambda _params: answer)
+    listing = twins.listing(ListingParams(9))
+    with pytest.raises(BackendError):
+        listing.rows(ListingParams(9))
+
+
 class TestUnordered:
     def walk(self, twins, limit: int) -> list[str]:
         walked = []
@@ -497,6 +509,18 @@ class TestUnordered:
         twins.sharded.after = fail
         with pytest.raises(BackendError, match='the root answered 503'):
             twins.unordered(ListingParams(1000))
+
+    def test_a_root_that_ignores_markers_fails_the_listing(
+        self, twins, monkeypatch
+    ):
+        monkeypatch.setattr(request, 'CONTAINER_LISTING_LIMIT', 2)
+        pages = [[{'name': 'a'}, {'name': 'b'}]] * 9
+        twins.fill([], ['a', 'b'])
+        root = twins.sharded.containers[PLAIN]
+        monkeypatch.setattr(root, 'rows', lambda _params: pages.pop())
+        with pytest.raises(BackendError):
+            twins.unordered(ListingParams(9))
+        assert len(twins.sharded.asked(PLAIN)) == 3
 
     def test_prefix_and_end_marker_apply_to_strays(self, twins):
         twins.fill(NAMES, ['0501', '0510', '0520', '1'])

@@ -112,3 +112,15 @@ def test_the_newer_of_two_rows_is_kept():
     newer = b'"last_modified": "2026-01-01T00:00:00.000001"'
     assert rows.newer(older, newer) == newer
     assert rows.newer(newer, older) == newer
+
+
+@pytest.mark.parametrize(
+    'body',
+    [
+        *(b'0', b'null', b'{}', b'""', b'{"name": "a"}', b'[1]', b'["name"]'),
+        *(b'[null]', b'[{}]', b'[{"name": 1}]', b'[{"subdir": null}]'),
+    ],
+)
+def test_json_that_is_no_listing_is_refused(body):
+    with pytest.raises(ValueError):
+        parse_rows(body)

@@ -313,7 +313,12 @@ class ListingRequest:
             strays.add(self._rows_of(ask, params, found))
             if len(found.names) < ask.limit or strays.fill_page:
                 return answer
-            ask = ask._replace(marker=found.names[-1])
+            last = found.names[-1]
+            if last <= ask.marker:
+                raise BackendError(
+                    None, 503, f'the root lists {last!r} after {ask.marker!r}'
+                )
+            ask = ask._replace(marker=last)
 
     def _read_root_again(self, params: ListingParams) -> Rows:
         """Read the root again and return the rows that it has for the page."""
@@ -494,5 +499,12 @@ def _without_room(shard: int) -> Answer:
 
 
 def _rows_in(answer: Answer) -> Rows:
-    """Return the rows of an answer, none if it is no listing."""
-    return parse_rows(b''.join(answer.body) if answer.is_success else b'')
+    """Return the rows of an answer, none if it is an error.
+
+    :raises BackendError: if it is no listing
+    """
+    body = b''.join(answer.body) if answer.is_success else b''
+    try:
+        return parse_rows(body)
+    except ValueError as err:
+        raise BackendError(answer.shard, 503, f'no listing: {err}') from err
