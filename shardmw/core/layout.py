@@ -305,7 +305,7 @@ def parse_record(text: str) -> Layout:
     """
     try:
         fields = json.loads(text)
-    except ValueError as err:
+    except (RecursionError, ValueError) as err:
         raise LayoutError(f'not JSON: {text!r}') from err
     if not isinstance(fields, dict):
         raise LayoutError(f'not an object: {text!r}')
@@ -359,21 +359,25 @@ def _check_counts(fields: dict) -> None:
 
     :raises LayoutError: if they describe no layout
     """
-    shards, least = fields['shards'], 0 if 'changed' in fields else 1
-    counts = [shards]
-    if 'former' in fields:
-        counts.append(fields['former'])
-        depths = [fields.get(name, 0) for name in _DEPTH_FIELDS]
-        if counts[0] == counts[1] and depths[0] == depths[1]:
-            raise LayoutError(f'a change from {shards} to {shards} shards')
-        if fields['phase'] not in [*filter(None, PHASES)]:
-            raise LayoutError(f'phase {fields["phase"]!r}')
+    least = 0 if 'changed' in fields else 1
+    counts = [fields[name] for name in ('shards', 'former') if name in fields]
     for count in counts:
         if type(count) is not int or not least <= count <= SHARD_COUNT_LIMIT:
             raise LayoutError(
                 f'shards {count!r}, not a number from {least} to '
                 f'{SHARD_COUNT_LIMIT}'
             )
+    if 'former' in fields:
+        depths = [fields.get(name, 0) for name in _DEPTH_FIELDS]
+        if counts[0] == counts[1] and depths[0] == depths[1]:
+            raise LayoutError(
+                f'a change from {counts[0]} to {counts[0]} shards'
+            )
+        if fields['phase'] not in [*filter(None, PHASES)]:
+            raise LayoutError(f'phase {fields["phase"]!r}')
+        # Rows would move into the containers that they are deleted from.
+        if all(counts) and fields['id'] == fields['former_id']:
+            raise LayoutError(f'id {fields["id"]!r} on both sides of a change')
 
 
 def id_of_time(seconds: float) -> str:

@@ -20,6 +20,7 @@ from shardmw.core.layout import (
 )
 
 ID = '65a1b2c3d4e5f'
+FORMER_ID = '65a1b2c3d4e5e'
 YEAR_2112 = 4_480_000_000
 
 ids = st.integers(0, 16**13 - 1).map('{:013x}'.format)
@@ -49,7 +50,12 @@ def record(**changes) -> str:
 
 
 def changing(**changes) -> str:
-    fields = {'changed': ID, 'former': 4, 'former_id': ID, 'phase': 'moving'}
+    fields = {
+        'changed': ID,
+        'former': 4,
+        'former_id': FORMER_ID,
+        'phase': 'moving',
+    }
     return record(**{**fields, **changes})
 
 
@@ -138,6 +144,7 @@ def test_a_sharding_is_shown_in_words(sharding, text):
         record(previous=8),
         record()[:-1],
         record() + record(),
+        '[' * 100_000,
     ],
 )
 def test_anything_but_a_record_of_this_version_is_refused(text):
@@ -325,6 +332,8 @@ class TestChange:
             (record(changed='7'), "id '7'"),
             (changing(former_id='7'), "id '7'"),
             (changing(former_id=None), 'fields'),
+            (changing(former_id=ID), 'both sides'),
+            (changing(shards='\ud800', former='\ud800'), "shards '"),
         ],
     )
     def test_whose_record_is_damaged_is_refused(self, text, message):
