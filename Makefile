@@ -10,6 +10,8 @@
 #                                 a minute for each cell of the fault matrix
 #                                 that begins with container, and go on with
 #                                 what is missing
+#   make fuzz SECONDS=3600 FUZZ='record pending'
+#                                 an hour for each of two targets
 
 VENV = .venv
 INSTALLED = $(VENV)/.installed
@@ -18,6 +20,9 @@ INSTALLED = $(VENV)/.installed
 BUILD = .venv-build
 RELEASE = .venv-release
 EXTRAS = test,lint,conformance
+
+# The fuzzer, which has no packages for some systems, is installed on its own.
+ATHERIS = $(VENV)/.atheris
 
 # The tests of one file run in one process, with a cluster of its own.
 # Unit tests run Swift's proxy with the sockets of green threads, so they have
@@ -75,6 +80,7 @@ help:
 	@echo 'make faults  look for wrong histories while layouts change and servers fail'
 	@echo 'make faults-pairs  the same while two parts of Swift fail at a time; two hours'
 	@echo 'make porcupine  check the histories that FAULTS="--histories .faults/histories" kept'
+	@echo 'make fuzz   look for inputs that break a parser or a reader'
 	@echo "make conformance  run Swift's own tests on sharded containers; an hour or two"
 
 .PHONY: demo
@@ -118,6 +124,14 @@ faults-pairs: $(INSTALLED) memcached
 .PHONY: porcupine
 porcupine: $(INSTALLED)
 	@python -m test.faults.histories $(or $(HISTORIES),.faults/histories)
+
+.PHONY: fuzz
+fuzz: $(INSTALLED) $(ATHERIS)
+	@python -m test.fuzz $(if $(SECONDS),--seconds $(SECONDS)) $(FUZZ)
+
+$(ATHERIS): | $(INSTALLED)
+	@python -m pip install --quiet --disable-pip-version-check atheris
+	@touch $@
 
 .PHONY: lint
 lint: $(INSTALLED)
@@ -176,7 +190,7 @@ deb:
 .PHONY: clean
 clean:
 	rm -rf $(VENV) $(BUILD) $(RELEASE) build dist *.egg-info tools/build tools/*.egg-info
-	rm -rf .conformance .hypothesis .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf .conformance .fuzz .hypothesis .pytest_cache .ruff_cache .import_linter_cache
 	find shardmw test tools -name __pycache__ -prune -exec rm -rf {} +
 
 .PHONY: memcached

@@ -156,12 +156,12 @@ def decode_found(body: bytes, count: int) -> list[Found | None]:
     """Return what a server has found, in the order of the reads.
 
     :param count: the number of reads
-    :raises ValueError: if the answer is not complete, or has no headers for a
-                        read
+    :raises ValueError: if the answer has fewer or more lines, or no headers
+                        for a read
     """
-    lines = body.split(b'\n')
-    if len(lines) != 2 * count + 1:
-        raise ValueError(f'{len(lines)} lines for {count} reads')
+    *lines, rest = body.split(b'\n', 2 * count)
+    if len(lines) != 2 * count or rest:
+        raise ValueError(f'{len(body)} bytes are no answer to {count} reads')
     found = []
     for number in range(0, 2 * count, 2):
         headers = orjson.loads(lines[number])

@@ -77,6 +77,11 @@ def test_an_answer_that_is_cut_off_is_refused(found, data):
         decode_found(body[:cut], len(found))
 
 
+def test_an_answer_with_more_than_was_asked_for_is_refused():
+    with pytest.raises(ValueError):
+        decode_found(b'null\n\nnull', 1)
+
+
 @pytest.mark.parametrize(
     'headers', [b'0', b'""', b'[]', b'false', b'1', b'["X"]', b'{"X": 1}']
 )
