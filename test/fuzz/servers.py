@@ -26,12 +26,15 @@ SHARDS = [
     backing_container(SHARDED, LAYOUT.id, i) for i in range(LAYOUT.shards)
 ]
 
+#: Most of the longest name: with two of these, a query may be too long.
+LONG = '文' * 300
+
 #: Names with neighbours of a slash and of the last characters of Unicode,
 #: without those that Swift overlooks in a listing by path.
 NAMES = [
     *('a', 'a/', 'a/b', 'a/b/c', 'a/c', 'a//d', 'ab', 'b', 'b/', 'b/a'),
     *('b"\\\n', 'c}, {"name": "d', 'é', 'é/é', '/', '//', 'a\ud7ff/x'),
-    *('a\U0010ffff', '\U0001f600/a', 'z' * 40),
+    *('a\U0010ffff', '\U0001f600/a', f'{LONG}/a', f'{LONG}/b/c', f'{LONG}b'),
 ]
 STRAYS = ['a/b/d', 'bb', 'é/f']
 

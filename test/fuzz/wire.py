@@ -2,6 +2,7 @@
 """Fuzz what goes over the wire: batches, listings and their parameters."""
 
 import json
+from urllib.parse import quote
 
 import orjson
 from swift.common.swob import HTTPException, Request
@@ -28,6 +29,7 @@ from test.fuzz.servers import (
     DEVICE,
     HIDDEN,
     LAYOUT,
+    LONG,
     PART,
     PLAIN,
     SHARDED,
@@ -46,7 +48,11 @@ VALUES = [
     *('', 'a', 'b', '/', 'c', '1', '2', '3', '10000', '10001', 'true', 'on'),
     *('%2F', '%C3%A9', '%ED%9F%BF', '%F4%8F%BF%BF', '%F0%9F%98%80', '%00'),
     *('%22', '%5C', '%ff', '%', '+', '&', '=', '%C2%B2', '%D9%A3', 'xml'),
+    quote(LONG),
 ]
+
+#: The longest query that a client can send, about.
+LONGEST_QUERY = 8000
 
 WRONG = [None, True, -1, 2**63, 10**20, 1.5, [], {}, '', '\0', '..', 'a/b']
 BODIES = [b'', b'[]', b'[{"name": "a"}]', b'[{"subdir": "a"}]', b'[1]', b'{}']
@@ -185,7 +191,7 @@ def params(data: bytes) -> None:
     """A sharded container answers a query as a plain one does."""
     draw = Draw(data)
     query = query_of(draw) if draw.chance() else _quoted(draw.rest())
-    query += '&format=json'
+    query = f'{query[:LONGEST_QUERY]}&format=json'
     plain = servers().send('GET', f'{ACCOUNT}/{PLAIN}', query)
     environ = {'QUERY_STRING': query, 'swift.infocache': {}}
     req = Request.blank(f'/v1/{ACCOUNT}/{SHARDED}', environ)
