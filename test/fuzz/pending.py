@@ -24,7 +24,7 @@ from test.fuzz.drawing import Draw
 FIGURES = ['object_count', 'bytes_used', 'put_timestamp']
 
 POLICY, OTHER = 0, 1
-NAMES = ['a', 'b', 'a/b', 'a/c', 'é', 'b\0', '\U0001f600', 'z' * 300, '']
+NAMES = ['a', 'b', 'a/b', 'a/c', 'é', 'b\0', '\U0001f600', 'z' * 300]
 ETAGS = ['noetag', 'etag', 'é', '']
 TYPES = [
     *('text/plain', 'application/deleted', 'a;swift_bytes=5', '', ';;='),
