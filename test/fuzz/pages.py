@@ -7,8 +7,6 @@ from shardmw.core.placement import shard_of
 from shardmw.core.unordered_page import Strays, UnorderedPage
 from test.fuzz.drawing import Draw
 
-CHARACTERS = 'ab/cé'
-
 #: The most rounds of queries that a page of a few rows can need, or a listing
 #: of a few pages.
 ROUNDS = 200
@@ -21,10 +19,10 @@ def pages(data: bytes) -> None:
 
 
 def _ordered(draw: Draw) -> None:
-    sources = [_names(draw) for _ in range(draw.number(5))]
-    first, reverse = draw.text(CHARACTERS, 2), draw.chance()
-    page = Page(range(len(sources)), draw.number(12), reverse)
-    most = 1 + draw.number(12)
+    sources = [_names(draw) for _ in range(draw.number(9))]
+    first, reverse = ['', *_names(draw)][-1], draw.chance()
+    page = Page(range(len(sources)), draw.number(60), reverse)
+    most = 1 + draw.number(60)
 
     def after(name: str, marker: str) -> bool:
         return not marker or (name < marker if reverse else name > marker)
@@ -40,12 +38,13 @@ def _ordered(draw: Draw) -> None:
         ]
         return _rows(names[: ask.limit])
 
+    is_shortened = draw.chance()
     for _ in range(ROUNDS):
         asks = page.asks()
         if not asks:
             break
         for ask in asks:
-            if draw.chance():
+            if is_shortened:
                 ask = page.shortened(ask)
             ask = ask._replace(limit=min(most, ask.limit))
             page.add(ask, answer(ask))
@@ -59,7 +58,7 @@ def _ordered(draw: Draw) -> None:
 def _of_liars(draw: Draw) -> None:
     """A page of servers that answer anything, and then the same again."""
     count = 1 + draw.number(3)
-    page = Page(range(count), draw.number(12), draw.chance())
+    page = Page(range(count), draw.number(60), draw.chance())
     lies = [_names(draw) for _ in range(1 + draw.number(6))]
     for number in range(ROUNDS):
         asks = page.asks()
@@ -80,7 +79,7 @@ def _unordered(draw: Draw) -> None:
     """All pages of an unordered listing have each name once."""
     shards = 1 + draw.number(4)
     names, strays = set(_names(draw)), set(_names(draw))
-    limit, expected = 1 + draw.number(6), draw.number(9)
+    limit, expected = 1 + draw.number(60), draw.number(60)
 
     def of(name: str) -> int:
         return shard_of(name, shards)
@@ -105,8 +104,9 @@ def _unordered(draw: Draw) -> None:
 
 
 def _names(draw: Draw) -> list[str]:
-    names = ['a' + draw.text(CHARACTERS, 3) for _ in range(draw.number(16))]
-    return list(dict.fromkeys(names))
+    """Return names at equal distances: a few bytes make many of them."""
+    start, step = draw.number(256), 1 + draw.number(16)
+    return [f'{start + step * i:03}' for i in range(draw.number(50))]
 
 
 def _rows(names: list[str]) -> Rows:

@@ -42,13 +42,14 @@ TARGET = LogicalContainer(Path('v1', ACCOUNT, SHARDED), INFO, LAYOUT)
 
 PARAMETERS = [
     *('limit', 'marker', 'end_marker', 'prefix', 'delimiter', 'path'),
+    *('limit', 'marker', 'prefix', 'delimiter', 'delimiter'),
     *('reverse', 'format', 'states', 'includes', 'allow_unordered', 'x'),
 ]
 VALUES = [
     *('', 'a', 'b', '/', 'c', '1', '2', '3', '10000', '10001', 'true', 'on'),
     *('%2F', '%C3%A9', '%ED%9F%BF', '%F4%8F%BF%BF', '%F0%9F%98%80', '%00'),
     *('%22', '%5C', '%ff', '%', '+', '&', '=', '%C2%B2', '%D9%A3', 'xml'),
-    quote(LONG),
+    *map(quote, ['a/', 'a/b', 'b/', 'é/', 'a//', f'{LONG}/', LONG]),
 ]
 
 #: The longest query that a client can send, about.
@@ -62,10 +63,11 @@ NUMBERS = ['0', '5', '-1', '1_0', '', 'nan', 'x', '9' * 5000, '1.0_1', '٣']
 
 def query_of(draw: Draw) -> str:
     """Return a query string, often a valid one."""
-    pairs = [
-        f'{draw.choice(PARAMETERS)}={draw.text(VALUES, 3)}'
-        for _ in range(draw.number(5))
-    ]
+    pairs = []
+    for _ in range(draw.number(6)):
+        is_text = draw.number(8) == 7
+        value = draw.text(VALUES, 3) if is_text else draw.choice(VALUES)
+        pairs.append(f'{draw.choice(PARAMETERS)}={value}')
     return '&'.join(pairs)
 
 
