@@ -13,7 +13,7 @@ ROUNDS = 200
 
 
 def pages(data: bytes) -> None:
-    """A page ends, and it is the right one if the servers are right."""
+    """Check that a page ends, and has the right rows if servers are right."""
     draw = Draw(data)
     [_ordered, _of_liars, _unordered][draw.number(3)](draw)
 
@@ -56,7 +56,7 @@ def _ordered(draw: Draw) -> None:
 
 
 def _of_liars(draw: Draw) -> None:
-    """A page of servers that answer anything, and then the same again."""
+    """Check a page of servers that repeat a few answers, whatever is asked."""
     count = 1 + draw.number(3)
     page = Page(range(count), draw.number(60), draw.chance())
     lies = [_names(draw) for _ in range(1 + draw.number(6))]
@@ -76,7 +76,7 @@ def _of_liars(draw: Draw) -> None:
 
 
 def _unordered(draw: Draw) -> None:
-    """All pages of an unordered listing have each name once."""
+    """Check that the pages of an unordered listing have each name once."""
     shards = 1 + draw.number(4)
     names, strays = set(_names(draw)), set(_names(draw))
     limit, expected = 1 + draw.number(60), draw.number(60)

@@ -140,7 +140,10 @@ def _database() -> bytes:
 
 
 def pending(data: bytes) -> None:
-    """Pending rows are listed as after Swift's merge, or left to Swift."""
+    """Check that pending rows are listed as after Swift's merge.
+
+    Rows that the reader leaves to Swift are not checked.
+    """
     draw = Draw(data)
     query = (
         draw.choice([10_000, 1, 2, 0]),

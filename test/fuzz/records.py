@@ -61,7 +61,7 @@ ACCOUNT, CONTAINER, NAME = 'AUTH_t', 'c', 'o'
 
 
 def record(data: bytes) -> None:
-    """A record that is read has all its fields, and so do those after it."""
+    """Check that an accepted record, and the next ones, can be read back."""
     draw = Draw(data)
     text = _record_of(draw) if draw.chance() else _text(draw.rest())
     try:
@@ -114,7 +114,7 @@ def _following(layout: Layout, draw: Draw, now: float) -> list[Layout]:
 
 
 def ranges(data: bytes) -> None:
-    """Swift's ranges and ours lead each name to the shard that lists it."""
+    """Check that each name is looked for in the shard that has its row."""
     draw = Draw(data)
     name = draw.text(CHARACTERS, 6)
     _check_names_of_range(draw, name)
@@ -163,7 +163,7 @@ def _proxy() -> Application:
 
 
 def _check_redirection(draw: Draw, name: str) -> None:
-    """Swift sends the row of any object to the shard that was chosen."""
+    """Check that Swift sends a row to the shard that the filter chose."""
     backing = Place(f'.shards_shardmw_{ACCOUNT}', draw.text(CHARACTERS, 4))
     info = headers_to_container_info({}, 200)
     env = _env(redirected({}, ACCOUNT, CONTAINER, info, backing))
@@ -177,7 +177,7 @@ def _check_redirection(draw: Draw, name: str) -> None:
 
 
 def _check_split(draw: Draw, name: str) -> None:
-    """A row of a container that Swift has split is where Swift writes it."""
+    """Check the place of a row in a container that Swift has split."""
     bounds = [
         [draw.text(CHARACTERS, 3), draw.text([*CHARACTERS, 'a/b'], 3)]
         for _ in range(draw.number(4))

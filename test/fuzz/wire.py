@@ -72,7 +72,7 @@ def query_of(draw: Draw) -> str:
 
 
 def reads(data: bytes) -> None:
-    """A container server answers every batch, and as Swift would."""
+    """Check that a server answers every batch, with what Swift would list."""
     draw = Draw(data)
     body = _batch(draw) if draw.chance() else draw.rest()
     try:
@@ -124,7 +124,7 @@ def _batch(draw: Draw) -> bytes:
 
 
 def answers(data: bytes) -> None:
-    """A proxy reads every answer of a server, or says what is wrong."""
+    """Check that a proxy reads an answer as it was sent, or refuses it."""
     draw = Draw(data)
     if draw.chance():
         _check_rows(draw.rest())
@@ -190,7 +190,7 @@ def _is_row(row: object) -> bool:
 
 
 def params(data: bytes) -> None:
-    """A sharded container answers a query as a plain one does."""
+    """Check that a sharded container answers a query as a plain one does."""
     draw = Draw(data)
     query = query_of(draw) if draw.chance() else _quoted(draw.rest())
     query = f'{query[:LONGEST_QUERY]}&format=json'
