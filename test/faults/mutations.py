@@ -3,7 +3,7 @@
 
 Each mutation changes a copy of the package. The servers, daemons and commands
 of its cells run from the copy. The first cell with a wrong response has found
-the mutation.
+the mutation. If no cell has, a unit test must.
 """
 
 import argparse
@@ -12,6 +12,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,11 +28,13 @@ class Mutation(NamedTuple):
     :param says: the description of what is broken
     :param edits: the module, the text to replace (once), and the replacement
     :param cells: the cells that should find the mutation
+    :param test: the unit test that finds it, if cells seldom do
     """
 
     says: str
     edits: tuple[tuple[str, str, str], ...]
     cells: tuple[str, ...]
+    test: str = ''
 
 
 MUTATIONS = {
@@ -94,6 +98,8 @@ MUTATIONS = {
             'container-old-convert',
             'container-killed-names',
         ),
+        test='test_layout_lookup.py::'
+        'TestRecord::test_of_a_stale_replica_does_not_shard_a_plain_container',
     ),
     'one-replica': Mutation(
         'rows that one replica has taken count as those of a majority',
@@ -110,6 +116,8 @@ MUTATIONS = {
             ),
         ),
         ('container-loop-reshard', 'container-loop-unshard'),
+        test='test_backend_rows.py::'
+        'TestMergeRows::test_fails_if_less_than_a_majority_takes_them',
     ),
     'late-rows': Mutation(
         'rows that reach the old place after the first pass are not moved',
@@ -140,6 +148,8 @@ MUTATIONS = {
             ),
         ),
         ('databases-killed-reshard', 'container-stopped-reshard'),
+        test='test_layout_changes.py::'
+        'test_listings_show_what_last_write_wins_says[10]',
     ),
     'no-wait': Mutation(
         'a phase begins before all proxies know of the one before',
@@ -162,6 +172,7 @@ MUTATIONS = {
             ),
         ),
         ('mover-killed-reshard', 'mover-cancelled-reshard'),
+        test='test_layout_resharding.py::TestBeforeAPhaseBegins',
     ),
     'removed-at-once': Mutation(
         'rows do not stay in their old place for a second',
@@ -178,6 +189,7 @@ MUTATIONS = {
             ),
         ),
         ('container-slow-reshard', 'container-cut-reshard'),
+        test='test_row_pass.py::test_rows_stay_in_both_places_for_a_while',
     ),
     'tombstones-of-now': Mutation(
         'the tombstone of a moved row has the current time',
@@ -282,17 +294,11 @@ def main() -> int:
 
 
 def found(mutation: Mutation, seconds: str) -> tuple[str, str]:
-    """Return the first cell that finds a mutation, and what it has found.
+    """Return the cell or test that finds a mutation, and what it has found.
 
-    :returns: empty texts if no cell finds it
+    :returns: empty texts if none finds it
     """
-    with tempfile.TemporaryDirectory(prefix='mutation-') as name:
-        folder = Path(name)
-        for package in PACKAGES:
-            shutil.copytree(ROOT / package, folder / package)
-        for module, old, new in mutation.edits:
-            path = folder / 'shardmw' / module
-            path.write_text(mutated(path.read_text(), old, new))
+    with copy(mutation) as folder:
         for cell in mutation.cells:
             results = folder / 'results'
             subprocess.run(
@@ -313,7 +319,39 @@ def found(mutation: Mutation, seconds: str) -> tuple[str, str]:
                     f'{n} {what}' for what, n in seen.items() if n
                 )
                 return cell, text
+        if mutation.test and not passes(mutation.test, folder):
+            return mutation.test, 'a failed test'
     return '', ''
+
+
+@contextmanager
+def copy(mutation: Mutation | None) -> Iterator[Path]:
+    """Make a folder with a copy of the package, and remove it at the end.
+
+    :param mutation: changes the copy; None for no change
+    """
+    with tempfile.TemporaryDirectory(prefix='mutation-') as name:
+        folder = Path(name)
+        for package in PACKAGES:
+            shutil.copytree(ROOT / package, folder / package)
+        for module, old, new in mutation.edits if mutation else ():
+            path = folder / 'shardmw' / module
+            path.write_text(mutated(path.read_text(), old, new))
+        yield folder
+
+
+def passes(test: str, folder: Path) -> bool:
+    """Return True if a unit test passes with the package of a folder.
+
+    :raises RuntimeError: if the test cannot be run
+    """
+    command = (sys.executable, '-m', 'pytest', '-q', f'test/unit/{test}')
+    code = subprocess.run(
+        command, cwd=folder, stdout=subprocess.DEVNULL
+    ).returncode
+    if code not in (0, 1):
+        raise RuntimeError(f'pytest has ended with {code}: {test}')
+    return code == 0
 
 
 def mutated(text: str, old: str, new: str) -> str:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
 import time
+from collections import Counter
 from dataclasses import replace
 from unittest import mock
 
@@ -12,10 +13,11 @@ from shardmw.backend.backing_containers import listed_backing
 from shardmw.backend.containers import BackendError
 from shardmw.backend.move_throttle import Throttle
 from shardmw.backend.requests import Backend
-from shardmw.backend.roots import read_root
+from shardmw.backend.roots import RootState, read_root
 from shardmw.backend.rows import STAY_SECONDS
 from shardmw.core.batch import METHOD
 from shardmw.core.paths import Path
+from shardmw.core.phases import ANNOUNCED, DONE, MOVING
 from shardmw.core.placement import REGISTER, backing_container, shard_of
 from shardmw.proxy.listing import request as listing_request
 from shardmw.reshard import executor, resharding, row_mover, row_pass
@@ -23,6 +25,7 @@ from shardmw.reshard.executor import DryRun, Executor
 from shardmw.reshard.late_rows import settle
 from shardmw.reshard.register import Register
 from shardmw.reshard.resharding import (
+    POLL_SECONDS,
     ChangeRefusedError,
     MoveOptions,
     Resharding,
@@ -845,6 +848,48 @@ class TestWaits:
         change(swift).cancel()
         change(swift).run()
         assert self.is_long(waits)
+
+
+class TestBeforeAPhaseBegins:
+    """Every proxy must know the record of the phase before (I1)."""
+
+    CACHE_SECONDS = 60
+
+    @pytest.fixture
+    def announced(self, swift) -> Resharding:
+        fill(swift)
+        options = MoveOptions(self.CACHE_SECONDS, 0, sync_seconds=0)
+        resharder = change(swift, options)
+        resharder.begin(4)
+        return resharder
+
+    def test_caches_of_the_record_before_expire(
+        self, swift, announced, monkeypatch
+    ):
+        waited = Counter()
+
+        def wait(seconds: float) -> None:
+            waited[layout(swift).phase] += seconds
+
+        monkeypatch.setattr(executor, 'sleep', wait)
+        announced.run()
+        assert waited.keys() == {ANNOUNCED, MOVING, DONE}
+        assert min(waited.values()) >= self.CACHE_SECONDS
+
+    def test_all_replicas_of_the_root_have_its_record(
+        self, swift, announced, monkeypatch
+    ):
+        waits, holders = [], iter([0, 0, 0])
+
+        def read(*args) -> RootState:
+            root = read_root(*args)
+            return replace(root, holders=next(holders, root.replicas))
+
+        monkeypatch.setattr(executor, 'sleep', waits.append)
+        monkeypatch.setattr(executor, 'read_root', read)
+        announced._step()
+        # The step itself reads the root once.
+        assert waits[:3] == [POLL_SECONDS, POLL_SECONDS, 60 + 5]
 
 
 def killed(*_args) -> None:
