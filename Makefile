@@ -81,6 +81,7 @@ help:
 	@echo 'make faults-pairs  the same while two parts of Swift fail at a time; two hours'
 	@echo 'make porcupine  check the histories that FAULTS="--histories .faults/histories" kept'
 	@echo 'make fuzz   look for inputs that break a parser or a reader'
+	@echo 'make mutants  do the unit tests notice small changes of the rules?'
 	@echo "make conformance  run Swift's own tests on sharded containers; an hour or two"
 
 .PHONY: demo
@@ -132,6 +133,14 @@ fuzz: $(INSTALLED) $(ATHERIS)
 $(ATHERIS): | $(INSTALLED)
 	@python -m pip install --quiet --disable-pip-version-check atheris
 	@touch $@
+
+# An argument is a module: make mutants MUTANTS=core/gcra.
+.PHONY: mutants
+mutants: $(VENV)/bin/mutmut
+	@python -m test.mutants $(MUTANTS)
+
+$(VENV)/bin/mutmut: $(INSTALLED)
+	@tools/install-into $(VENV) './tools[mutants]'
 
 .PHONY: lint
 lint: $(INSTALLED)
