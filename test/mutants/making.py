@@ -5,10 +5,18 @@ import difflib
 from collections.abc import Collection, Iterator
 
 import libcst
+import libcst.matchers as m
 from mutmut.mutation.mutators import mutation_operators
 
-#: With other arguments, these fail in any test.
-UNCHANGED_CALLS = ('isinstance', 'len')
+_ENUM = m.Name('Enum') | m.Attribute(attr=m.Name('Enum'))
+
+#: What is left as it is: annotations, the values of enums, which mean nothing,
+#: and calls that fail in any test if they have other arguments.
+UNCHANGED = (
+    m.Annotation()
+    | m.ClassDef(bases=[m.Arg(_ENUM)])
+    | m.Call(func=m.Name('isinstance') | m.Name('len'))
+)
 
 
 class _Changes(libcst.CSTVisitor):
@@ -20,11 +28,7 @@ class _Changes(libcst.CSTVisitor):
 
     def on_visit(self, node: libcst.CSTNode) -> bool:
         """Return False to leave a node and those in it as they are."""
-        if isinstance(node, libcst.Annotation) or (
-            isinstance(node, libcst.Call)
-            and isinstance(node.func, libcst.Name)
-            and node.func.value in UNCHANGED_CALLS
-        ):
+        if m.matches(node, UNCHANGED):
             return False
         self.found += [
             (node, other)

@@ -124,6 +124,7 @@ def test_results_for_short_texts_are_kept():
     def joined(*texts):
         return [*texts]
 
+    assert joined.__name__ == 'joined'
     assert joined('a', None) is joined('a', None)
     long = 'c' * LONGEST_KEY
     assert joined('', long) is joined('', long)

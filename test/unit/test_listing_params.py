@@ -105,6 +105,38 @@ def test_an_end_before_that_of_the_prefix_makes_it_listable(
     assert given(query).has_unlistable_prefix() == is_unlistable
 
 
+@pytest.mark.parametrize(
+    ('query', 'has_levels', 'wants_order'),
+    [
+        ('prefix=a', False, False),
+        ('delimiter=a', True, True),
+        ('path=', True, True),
+        ('reverse=on', False, True),
+    ],
+)
+def test_levels_and_a_descending_listing_need_the_order_of_names(
+    query, has_levels, wants_order
+):
+    assert given(query).has_levels() is has_levels
+    assert given(query).wants_order() is wants_order
+
+
+@pytest.mark.parametrize(
+    ('query', 'is_unskippable'),
+    [
+        ('delimiter=a%ED%9F%BF', True),
+        ('delimiter=a%F4%8F%BF%BF', True),
+        ('delimiter=%ED%9F%BFa', False),
+        ('delimiter=%ED%9F%BF&reverse=on', False),
+        ('delimiter=%ED%9F%BF&path=a', False),
+    ],
+)
+def test_a_delimiter_that_swift_cannot_skip_is_left_to_one_database(
+    query, is_unskippable
+):
+    assert given(query).has_unskippable_delimiter() is is_unskippable
+
+
 @pytest.mark.parametrize('query', ['limit=10001', 'prefix=%ff', 'marker=%ff'])
 def test_values_that_swift_refuses_are_refused(query):
     with pytest.raises(HTTPException):

@@ -124,3 +124,15 @@ def test_the_newer_of_two_rows_is_kept():
 def test_json_that_is_no_listing_is_refused(body):
     with pytest.raises(ValueError):
         parse_rows(body)
+
+
+def test_of_two_rows_of_one_time_the_first_is_kept():
+    row = b'"hash": "x", "last_modified": "2026-01-01T00:00:00.000000"'
+    other = row.replace(b'x', b'y')
+    assert rows.newer(row, other) == row
+
+
+def test_a_row_is_newer_than_a_subdir():
+    row = b'"name": "a", "last_modified": "2026-01-01T00:00:00.000000"'
+    subdir = b'"subdir": "a"'
+    assert rows.newer(subdir, row) == rows.newer(row, subdir) == row

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from swift.common.swob import Request, str_to_wsgi, wsgi_to_str
 
-from shardmw.core.paths import Path, parse_path
+from shardmw.core.paths import Path, Place, parse_path
 
 texts = st.text(st.characters(exclude_categories=['Cs']), max_size=8)
 parts = st.text(
@@ -15,6 +15,7 @@ parts = st.text(
 
 
 @given(st.lists(texts, max_size=6))
+@example(['v1', 'a', ''])
 def test_a_path_is_split_as_swift_splits_it(parts):
     path = str_to_wsgi('/'.join(['', *parts]))
     try:
@@ -41,7 +42,9 @@ def test_an_object_name_may_contain_slashes():
 
 
 def test_a_path_that_is_not_utf8_is_split():
-    assert parse_path('/v1/a/\xff').container == '\udcff'
+    path = parse_path('/v1/a/\xff')
+    assert path.container == '\udcff'
+    assert path.to_wsgi() == '/v1/a/\xff'
 
 
 @pytest.mark.parametrize(
@@ -61,3 +64,10 @@ def test_a_path_reads_back_from_its_wsgi_string(parts):
 def test_the_path_of_another_container_names_no_object():
     path = Path('v1', 'a', 'c', 'o')
     assert path.of_container('d') == Path('v1', 'a', 'd')
+
+
+def test_the_place_of_an_object_is_that_of_its_container():
+    place = Path('v1', 'a', 'c', 'o').place
+    assert place == Place('a', 'c')
+    assert place.path == Path('v1', 'a', 'c')
+    assert str(place) == 'a/c'

@@ -91,6 +91,16 @@ def test_a_phase_leads_to_the_next_one_of_the_table(name):
     assert following.phase == PHASES[name].next
 
 
+def test_phases_have_the_names_that_are_in_records():
+    assert {*PHASES} == {'announced', 'moving', 'returning', None}
+    assert PHASES[DONE].next is DONE
+
+
+def test_rows_move_once_all_proxies_write_to_the_new_side():
+    moves = {name: phase.moves_from for name, phase in PHASES.items()}
+    assert moves == {ANNOUNCED: None, MOVING: OLD, RETURNING: OLD, DONE: None}
+
+
 @pytest.mark.parametrize('name', PHASES)
 def test_tombstones_go_wherever_rows_may_be(name):
     """Invariant I2."""

@@ -183,6 +183,10 @@ def test_a_range_within_one_directory_of_the_depth_reads_one_shard(
     assert (len(shards) == 1) is is_one
 
 
+def test_a_listing_of_all_names_reads_all_shards():
+    assert placement.shards_of_range(placement.ALL_NAMES, 8, 1) == range(8)
+
+
 def test_a_plain_container_has_no_shards_to_read():
     assert placement.shards_of_range(NameRange('a/'), 0, 1) == range(0)
 
@@ -313,6 +317,13 @@ def test_a_hidden_account_is_one_that_swift_keeps_from_clients(account):
     assert hidden.startswith(AUTO_CREATE_ACCOUNT_PREFIX)
     assert hidden.endswith(account)
     assert placement.is_hidden_account(hidden)
+
+
+def test_a_hidden_account_tells_its_owner():
+    hidden = placement.hidden_account('AUTH_a')
+    assert hidden == '.shards_shardmw_AUTH_a'
+    assert placement.owner_of(hidden) == 'AUTH_a'
+    assert placement.is_hidden_account(placement.REGISTER)
 
 
 @pytest.mark.parametrize('account', ['AUTH_a', 'shardmw_a', '.shards_a', '.a'])

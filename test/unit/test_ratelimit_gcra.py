@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
+from datetime import datetime, timezone
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from shardmw.core.gcra import (
+    EPOCH,
     LEASE_DURATION,
     RESET_MASK,
     Counter,
@@ -145,3 +149,86 @@ def test_the_leases_of_all_workers_leave_half_of_the_burst(
     if limit.max_lease > 1:
         assert limit.max_lease * interval * workers <= burst / 2
         assert limit.max_lease * interval <= LEASE_DURATION
+
+
+def test_the_first_time_is_the_beginning_of_2025():
+    """Values that are in memcached count from it."""
+    first = datetime.fromtimestamp(EPOCH, timezone.utc)
+    assert first == datetime(2025, 1, 1, tzinfo=timezone.utc)
+
+
+def test_a_value_has_12_bits_for_the_resets():
+    assert reservation(1) == 1 << 12
+    assert Counter.of((5 << 12) + 7) == (5, 7)
+
+
+def test_resets_are_counted_from_0_again():
+    last, first = Counter(0, RESET_MASK), Counter(0, 0)
+    assert first.is_next_reset_after(last)
+    assert not last.is_next_reset_after(first)
+
+
+@pytest.mark.parametrize(
+    ('interval', 'burst', 'workers', 'lease'),
+    [
+        (1_000, 10 * SECOND, 1, 100),
+        (10_000, SECOND, 5, 10),
+        (10_000, SECOND, 10, 5),
+        (10_000, SECOND, 100, 1),
+        (10_000, 0, 1, 1),
+    ],
+)
+def test_a_lease_lasts_a_tenth_of_a_second_or_part_of_half_the_burst(
+    interval, burst, workers, lease
+):
+    assert limit_of(interval, burst, workers=workers).max_lease == lease
+
+
+@pytest.mark.parametrize(
+    ('burst', 'idle_burst'), [(2, 1.5), (4, 3), (10, 9), (0, 0)]
+)
+def test_an_idle_container_lacks_a_quarter_or_a_second_of_its_burst(
+    burst, idle_burst
+):
+    limit = limit_of(1_000, burst * SECOND)
+    assert limit.idle_burst == idle_burst * SECOND
+
+
+@pytest.mark.parametrize(
+    ('interval', 'workers', 'horizon'),
+    [
+        (1_000, 1, 130_200_000),
+        (1_000, 4, 130_800_000),
+        (SECOND, 4, 138 * SECOND),
+    ],
+)
+def test_an_end_is_plausible_up_to_the_horizon(interval, workers, horizon):
+    limit = limit_of(interval, workers=workers)
+    assert limit.horizon == horizon
+    assert limit.is_plausible(NOW + limit.horizon, NOW)
+    assert not limit.is_plausible(NOW + limit.horizon + 1, NOW)
+
+
+@pytest.mark.parametrize(
+    ('ahead', 'slots'), [(4, 3), (0, 5), (-4, 5), (9, 1), (11, 1)]
+)
+def test_waiting_writes_of_all_workers_share_the_longest_wait(ahead, slots):
+    limit = limit_of(SECOND, max_wait=10 * SECOND, workers=2)
+    end = NOW + ahead * SECOND
+    assert limit.slots_within_max_wait(end, NOW) == slots
+
+
+@pytest.mark.parametrize(
+    ('max_wait', 'wait', 'exceeds'),
+    [(10, 9, False), (10, 10, True), (0, 0, False), (0, 1, True)],
+)
+def test_a_write_that_would_wait_too_long_is_refused(max_wait, wait, exceeds):
+    limit = limit_of(SECOND, max_wait=max_wait)
+    assert limit.exceeds_max_wait(wait) is exceeds
+
+
+def test_a_counter_that_ends_on_its_first_day_is_new():
+    limit = limit_of(SECOND, burst=10 * SECOND)
+    day = 86400 * SECOND
+    assert reset_needed(day - 1, day, 0, limit) == 1
+    assert reset_needed(day, day + 1, 0, limit) == 0

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
 import re
+from dataclasses import FrozenInstanceError
 from functools import partial
 
 import pytest
@@ -18,6 +19,7 @@ from shardmw.core.layout import (
     parse_record,
     time_of_id,
 )
+from shardmw.core.phases import NEW, OLD
 
 ID = '65a1b2c3d4e5f'
 FORMER_ID = '65a1b2c3d4e5e'
@@ -91,6 +93,13 @@ def test_the_text_of_a_record_is_stable():
 def test_the_text_of_a_record_with_a_depth_is_stable():
     text = '{"version": 3, "id": "65a1b2c3d4e5f", "shards": 32, "depth": 2}'
     assert Layout(ID, 32, depth=2).to_record() == text
+
+
+def test_a_layout_is_not_changed_by_those_who_share_it():
+    layout = parse_record(record())
+    assert parse_record(record()) is layout
+    with pytest.raises(FrozenInstanceError):
+        layout.shards = 4
 
 
 @pytest.mark.parametrize(
@@ -202,6 +211,10 @@ def test_an_id_has_its_time_to_the_microsecond(seconds):
     assert time_of_id(id_of_time(seconds)) == pytest.approx(
         seconds, abs=2e-6, rel=0
     )
+
+
+def test_an_id_is_its_time_in_microseconds():
+    assert id_of_time(1_789_000_000.5) == '65b1605887120'
 
 
 @given(st.floats(0, YEAR_2112), st.integers(1, SHARD_COUNT_LIMIT))
@@ -319,6 +332,16 @@ class TestChange:
         assert (back.id, back.former_id) == (layout.former_id, layout.id)
         assert back.done(now).shards == before
 
+    def test_has_records_that_are_more_than_a_tick_of_swifts_apart(self):
+        announced = PLAIN.announced(4, 1)
+        assert time_of_id(announced.serial) == 1
+        assert 1.00001 < time_of_id(announced.moving(1).serial) <= 1.00002
+        assert time_of_id(announced.moving(2).serial) == 2
+
+    def test_has_the_shards_of_before_after_the_new_ones(self):
+        layout = Layout(ID, 4).announced(8, 0)
+        assert [layout.first_shard(side) for side in (NEW, OLD)] == [0, 8]
+
     @pytest.mark.parametrize(
         ('text', 'message'),
         [
@@ -345,6 +368,8 @@ class TestChange:
         [
             lambda: Layout(ID, 4).announced(4, 0),
             lambda: Layout(ID, 4).announced(SHARD_COUNT_LIMIT + 1, 0),
+            lambda: Layout(ID, 4).announced(-1, 0),
+            lambda: Layout(ID, 4).announced(4, 0, -1),
             lambda: Layout(ID, 4, depth=1).announced(4, 0, 1),
             lambda: Layout(ID, 4).announced(4, 0, DEPTH_LIMIT + 1),
             lambda: Layout(ID, 4).announced(0, 0, 1),
