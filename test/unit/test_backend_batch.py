@@ -6,7 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardmw.core.batch import (
+    METHOD,
     MOST_READS,
+    TOMBSTONES,
     Found,
     Read,
     Source,
@@ -35,6 +37,15 @@ FOUND = st.none() | st.builds(
 ADDRESSES = [('127.0.0.1', port) for port in range(4)]
 
 
+def test_servers_of_other_releases_read_the_same_request():
+    reads = [Read('sdb1', 7, 'a', '☃', TOMBSTONES)] * 128
+    text = '["sdb1",7,"a","☃","TOMBSTONES",""]'
+    body = f'[{",".join([text] * 128)}]'.encode()
+    assert METHOD == 'REPORT'
+    assert encode_reads(reads) == body
+    assert decode_reads(body) == reads
+
+
 @given(st.lists(READS, min_size=1, max_size=MOST_READS))
 def test_reads_arrive_as_they_were_sent(reads):
     assert decode_reads(encode_reads(reads)) == reads
@@ -54,12 +65,27 @@ def test_reads_arrive_as_they_were_sent(reads):
         b'[["d", -1, "a", "c", "GET", ""]]',
         b'[["d", 1, null, "c", "GET", ""]]',
         b'[["d", 1, "a", "c", "GET", "", 1]]',
-        encode_reads([Read('d', 1, 'a', 'c', 'GET')] * (MOST_READS + 1)),
+        encode_reads([Read('d', 1, 'a', 'c', 'GET')] * 129),
         encode_reads([Read('d', 1, 'a', 'c', 'GET')])[:-1],
     ],
 )
 def test_a_body_that_is_no_list_of_reads_is_refused(body):
     with pytest.raises(ValueError):
+        decode_reads(body)
+
+
+@pytest.mark.parametrize(
+    ('body', 'text'),
+    [
+        (b'[1]', 'must be an iterable'),
+        (b'[]', '0 reads'),
+        (b'[["d", 1, null, "c", "GET", ""]]', 'no text: Read'),
+        (b'[["d", -1, "a", "c", "GET", ""]]', 'no partition: Read'),
+        (b'[["d", 1, "a", "c", "PUT", ""]]', 'no method: Read'),
+    ],
+)
+def test_the_error_says_what_is_wrong_with_a_body(body, text):
+    with pytest.raises(ValueError, match=text):
         decode_reads(body)
 
 
@@ -73,7 +99,7 @@ def test_answers_arrive_as_they_were_sent(found):
 def test_an_answer_that_is_cut_off_is_refused(found, data):
     body = b''.join(map(encode_found, found))
     cut = data.draw(st.integers(0, len(body) - 1))
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match=f' lines for {len(found)} reads'):
         decode_found(body[:cut], len(found))
 
 
@@ -141,3 +167,13 @@ def test_a_server_with_more_shards_comes_first():
     }
     batches = grouped(places, 8)
     assert [[p.shard for p in batch] for batch in batches] == [[1, 2, 3], [0]]
+
+
+def test_a_server_with_more_shards_than_a_batch_takes_turns_with_others():
+    first, second = ADDRESSES[:2]
+    places = {
+        shard: {address: Source(shard, {'port': address[1]})}
+        for shard, address in enumerate([first] * 16 + [second] * 10)
+    }
+    batches = grouped(places, 8)
+    assert [each[0].node['port'] for each in batches] == [0, 1, 0, 1]

@@ -15,6 +15,7 @@ from shardmw.core.evidence import (
     Verdict,
     contents,
     current,
+    is_decided,
     last_deletion,
     verdict,
 )
@@ -28,6 +29,9 @@ STALE_ROWS = Replica(Said.ALIVE, put=1, objects=7)
 REVIVED = Replica(Said.ALIVE, put=3, deleted=4, objects=1)
 DELETED_BEFORE = Replica(Said.DELETED, deleted=2)
 DELETED_AFTER = Replica(Said.DELETED, deleted=4)
+#: Of other containers: a deletion at 0.5; a PUT at the time of a deletion.
+DELETED_FIRST = Replica(Said.DELETED, deleted=0.5)
+PUT_THEN = Replica(Said.ALIVE, put=2)
 MISSING = Replica(Said.MISSING)
 SILENT = Replica(Said.SILENT)
 
@@ -141,6 +145,8 @@ class TestExamples:
             ([DELETED_AFTER, DELETED_AFTER, SILENT], Verdict.DELETED),
             ([DELETED_AFTER, DELETED_AFTER, ROWS], Verdict.DELETED),
             ([DELETED_BEFORE, DELETED_BEFORE, STALE_ROWS], Verdict.DELETED),
+            ([DELETED_FIRST, DELETED_FIRST, SILENT], Verdict.DELETED),
+            ([DELETED_BEFORE, DELETED_BEFORE, PUT_THEN], Verdict.UNKNOWN),
             ([MISSING, MISSING, MISSING], Verdict.ABSENT),
             ([MISSING, MISSING, SILENT], Verdict.ABSENT),
             ([MISSING, MISSING, DELETED_AFTER], Verdict.ABSENT),
@@ -295,13 +301,30 @@ class TestVerdict:
             assert verdict(replicas) is Verdict.ALIVE
 
 
+class TestIsDecided:
+    @pytest.mark.parametrize(
+        ('knowing', 'silent', 'expected'),
+        [
+            (2, 1, True),
+            (1, 0, True),
+            (1, 1, False),
+            (0, 0, False),
+            (0, 3, False),
+        ],
+    )
+    def test_of_three_replicas(self, knowing, silent, expected):
+        assert is_decided(knowing, silent, 3) is expected
+
+    def test_needs_more_than_half_of_an_even_number(self):
+        assert not is_decided(2, 1, 4)
+
+
 class TestCurrent:
     def test_a_put_before_the_last_deletion_is_stale(self):
         assert current([STALE_ROWS, ROWS, DELETED_BEFORE]) == [1]
 
     def test_a_put_at_the_time_of_the_deletion_is_stale(self):
-        same_time = Replica(Said.ALIVE, put=2)
-        assert current([same_time, DELETED_BEFORE]) == []
+        assert current([PUT_THEN, DELETED_BEFORE]) == []
 
     def test_an_older_put_counts_if_it_is_newer_than_the_deletion(self):
         older, newer = ROWS._replace(put=2.5), ROWS
