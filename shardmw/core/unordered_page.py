@@ -172,7 +172,7 @@ class UnorderedPage:
         known = self._row_counts()
         del known[self.strays.first]
         if not known:
-            return max(1, int(room // max(1, self.expected)))
+            return max(1, int(room / max(1, self.expected)))
         rows = sum(known.values())
         return max(1, room * len(known) // rows) if rows else 2 * len(known)
 

@@ -26,7 +26,12 @@ from shardmw.backend.nodes import (
     PUT_TIMESTAMP,
 )
 from shardmw.backend.requests import Backend
-from shardmw.backend.roots import contents_of, read_root, state_of
+from shardmw.backend.roots import (
+    RootState,
+    contents_of,
+    read_root,
+    state_of,
+)
 from shardmw.core.evidence import Contents
 from shardmw.core.layout import Layout, LayoutError, id_of_time
 from shardmw.core.paths import Path
@@ -168,6 +173,76 @@ def test_the_last_put_decides_in_every_history_of_a_recreation(shards):
             assert state_of(root.heads(present)).layout == root.layout
 
 
+class TestState:
+    @pytest.fixture
+    def root(self) -> Root:
+        root = Root()
+        root.create(REPLICAS)
+        return root
+
+    def test_of_no_answers_proves_nothing(self):
+        state = RootState(None, None)
+        assert (state.is_absent, state.is_deleted) == (True, False)
+        assert not (state.is_proved or state.is_safe or state.is_put)
+        assert (state.deleted, state.answered, state.replicas) == (0, 0, 0)
+        with pytest.raises(BackendError, match='0 of 0') as caught:
+            state_of([])
+        assert (caught.value.shard, caught.value.status) == (None, 503)
+
+    def test_is_not_changed_by_those_who_share_it(self, root):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            state_of(root.heads()).deleted = 1
+
+    @pytest.mark.parametrize(
+        ('number', 'replicas', 'is_majority'),
+        [(1, 3, False), (2, 3, True), (2, 4, False), (3, 4, True)],
+    )
+    def test_is_proved_and_safe_by_a_majority(
+        self, root, number, replicas, is_majority
+    ):
+        state = dataclasses.replace(
+            state_of(root.heads()), knowing=number, replicas=replicas
+        )
+        assert (state.is_proved, state.is_safe) == (is_majority, False)
+        state = dataclasses.replace(state, knowing=0, holders=number)
+        assert (state.is_proved, state.is_safe) == (False, is_majority)
+
+    def test_is_put_if_the_put_came_after_the_deletion(self, root):
+        state = state_of(root.heads())
+        assert state.is_put
+        assert not dataclasses.replace(state, deleted=root.now).is_put
+
+    def test_counts_the_replicas_that_have_the_record(self):
+        root = Root()
+        root.create([0, 1], shards=4)
+        state = state_of(root.heads())
+        assert (state.holders, state.knowing, state.replicas) == (2, 2, 3)
+        root.create([1, 2], shards=8)
+        assert state_of(root.heads()).holders == 2
+
+    def test_of_a_record_without_shards_has_no_layout(self, root):
+        plain = Layout(id_of_time(root.now), 0, changed=id_of_time(root.now))
+        root.replicas[0].layout = plain
+        state = state_of(root.heads())
+        assert (state.record, state.layout) == (plain, None)
+
+    def test_has_the_first_policy_if_no_replica_tells(self, root):
+        assert state_of(root.heads()).policy_index == 0
+
+
+class TestPutAtTheTimeOfTheDeletion:
+    """A PUT and a DELETE have one timestamp: Swift's database is alive."""
+
+    def test_is_no_later_put(self):
+        replica = Replica(put=START, deleted=START, rows=1)
+        assert state_of([replica.head()] * 3).is_revived
+
+    def test_brings_no_record_of_that_time_back(self):
+        layout = Layout(id_of_time(START), 4)
+        replica = Replica(put=START + 1, deleted=START, layout=layout)
+        assert state_of([replica.head()] * 3).record is None
+
+
 class TestStaleReplica:
     """Replica 2 was away during a DELETE."""
 
@@ -303,6 +378,13 @@ class TestRefusedDeletion:
     def test_leaves_a_plain_container_plain(self):
         state = state_of(self.refused(shards=0).heads())
         assert (state.exists, state.layout) == (True, None)
+
+    def test_leaves_the_container_as_it_was_put_last(self):
+        root = self.refused(shards=0)
+        root.replicas[2].take_put(root.now + 2, None)
+        root.replicas[0].take_delete(root.now + 3)
+        root.replicas[2].rows = 7
+        assert state_of(root.heads()).answer.object_count == 7
 
     def test_is_not_known_if_a_replica_that_was_not_deleted_is_away(self):
         with pytest.raises(BackendError):

@@ -172,6 +172,43 @@ def test_many_small_shards_are_asked_at_once():
     assert [ask.source for ask in container.asked] == [0, 1, 2, 3]
 
 
+def asked_in_turn(
+    expected: float, limit: int, found: list[int]
+) -> list[list[int]]:
+    """Return which of 64 shards a page asks in each round of requests.
+
+    :param found: how many rows each shard has in the first round, and so on
+    """
+    strays = Strays(0, '', limit, lambda name: int(name[:2]))
+    page = UnorderedPage(64, expected, strays)
+    rounds = []
+    for count in found:
+        asks = page.asks()
+        rounds.append([ask.source for ask in asks])
+        for ask in asks:
+            names = [f'{ask.source:02}{i:03}' for i in range(count)]
+            page.add(ask, named(names))
+    return rounds
+
+
+def test_as_many_shards_are_asked_as_the_page_probably_needs():
+    rounds = asked_in_turn(10, 100, [4, 3, 0, 0])
+    assert rounds == [[0], [*range(1, 10)], [*range(10, 33)], [*range(33, 64)]]
+
+
+def test_twice_as_many_shards_are_asked_after_empty_ones():
+    rounds = asked_in_turn(20, 100, [1, 0, 0])
+    assert rounds == [[0], [1, 2, 3, 4], [*range(5, 13)]]
+
+
+def test_one_shard_is_asked_if_each_has_more_rows_than_the_page():
+    assert asked_in_turn(200, 100, [1, 95, 0]) == [[0], [1], [2]]
+
+
+def test_shards_of_few_rows_are_expected_to_have_one():
+    assert asked_in_turn(0.1, 40, [4, 0]) == [[0], [*range(1, 37)]]
+
+
 def test_only_the_shard_of_the_marker_is_asked_with_it():
     container = Container([f'{i}a' for i in range(4)])
     container.page('1', limit=100, expected=1)
@@ -183,12 +220,12 @@ def test_the_root_is_read_only_as_far_as_the_page_needs_it():
     strays = Strays(1, '1c', 2, shard_of)
     strays.add(named(['1a', '1d', '2a']))
     assert not strays.fill_page
-    strays.add(named(['2b', '2c', '3a', '3b', '1e', '1f']))
+    strays.add(named(['2b', '2c', '3a', '3b', '1e']))
     assert strays.fill_page
 
 
 def test_no_more_strays_are_kept_than_a_page_has():
     strays = Strays(1, '', 3, shard_of)
     strays.add(named(['0a', '1a', '2a', '2b', '2c', '3a']))
-    kept = {shard: strays.of(shard).names for shard in range(SHARDS)}
-    assert kept == {0: [], 1: ['1a'], 2: ['2a', '2b'], 3: []}
+    kept = [strays.of(shard) for shard in range(SHARDS)]
+    assert kept == [*map(named, [[], ['1a'], ['2a', '2b'], []])]
