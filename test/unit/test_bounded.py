@@ -58,6 +58,30 @@ def test_entries_that_are_too_old_are_dropped_when_others_are_set():
     assert list(entries) == [2, 3]
 
 
+def test_twice_as_many_entries_are_kept_as_asked_for():
+    entries = BoundedDict(COUNT, SECONDS, Clock())
+    for number in range(3 * COUNT):
+        entries[number] = number
+    assert list(entries) == [*range(COUNT, 3 * COUNT)]
+
+
+def test_an_entry_that_is_set_again_is_kept_once():
+    entries = BoundedDict(COUNT, SECONDS, Clock())
+    for number in range(COUNT + 1):
+        entries[number] = number
+    entries[0] = 'new'
+    assert list(entries) == [1, 2, 3, 4, 0]
+    assert entries.pop(0) == 'new'
+    assert 0 not in entries
+
+
+def test_an_entry_that_is_set_anew_drops_no_others():
+    entries = BoundedDict(COUNT, SECONDS, Clock())
+    for number in [*range(2 * COUNT), *[2 * COUNT - 1] * COUNT]:
+        entries[number] = number
+    assert list(entries) == [*range(2 * COUNT)]
+
+
 _owners = st.sampled_from('abc')
 
 

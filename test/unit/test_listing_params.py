@@ -58,6 +58,23 @@ def test_an_empty_path_is_asked_for_as_it_is():
     assert query == {'format': 'json', 'limit': '7', 'path': ''}
 
 
+def test_a_shard_is_asked_for_pseudo_directories():
+    query = asked('prefix=a&delimiter=/')
+    assert (query['prefix'], query['delimiter']) == ('a', '/')
+
+
+def test_a_shard_is_asked_up_to_where_the_page_probably_ends():
+    query = given('end_marker=z').query('a', 7, 'm')
+    assert dict(parse_qsl(query))['end_marker'] == 'm'
+
+
+def test_without_parameters_all_names_are_listed_in_ascending_order():
+    params = ListingParams(7)
+    assert params == ListingParams(7, '', '', '', '', None, False, False)
+    assert params.query(None, 7) == 'format=json&limit=7'
+    assert params.names() == NameRange()
+
+
 def test_a_query_is_quoted_as_swift_quotes_it():
     req = Request.blank('/v1/a/c?limit=7&prefix=%2F+%E2%98%83~&format=json')
     req.params = list(req.params.items())
@@ -74,6 +91,7 @@ def test_a_query_is_quoted_as_swift_quotes_it():
         ('prefix=x&path=a/b', NameRange('a/b/')),
         ('path=a//', NameRange('a/')),
         ('path=/', NameRange('/')),
+        ('path=X', NameRange('X/')),
         ('prefix=x&path=', NameRange()),
         ('prefix=%2Fa', NameRange('/a')),
     ],
@@ -97,6 +115,8 @@ def test_a_prefix_without_an_end_is_left_to_one_database(character):
         ('prefix=a%ED%9F%BF&marker=a%ED%9F%BFb', True),
         ('prefix=a%ED%9F%BF&end_marker=a%EE%80%80', True),
         ('prefix=a%F4%8F%BF%BF&end_marker=a', True),
+        ('prefix=abc%ED%9F%BF&end_marker=abc', False),
+        ('prefix=abc%ED%9F%BF&end_marker=abd', True),
     ],
 )
 def test_an_end_before_that_of_the_prefix_makes_it_listable(
