@@ -273,7 +273,7 @@ class Page:
 
 def first_share(limit: int, source_count: int) -> int:
     """Return how many rows of a page to request from each source at first."""
-    return min(limit, with_slack(limit / max(1, source_count)))
+    return min(limit, with_slack(limit / source_count))
 
 
 def with_slack(expected: float) -> int:

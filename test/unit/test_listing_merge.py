@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmw.core.listing_page import Ask, Page, first_share
+from shardmw.core.listing_page import Ask, Page, first_share, with_slack
 from shardmw.core.listing_params import ListingParams
 from shardmw.core.listing_rows import Rows, parse_rows, rows_of, to_json
 from test.unit.container_databases import Database, query_of
@@ -181,6 +181,34 @@ def test_a_full_page_asks_each_source_for_little_more_than_its_share(
     assert limit <= asked <= 1.3 * limit
 
 
+@pytest.mark.parametrize(
+    ('expected', 'rows'), [(0, 1), (4, 9), (30, 42), (31, 39), (100, 121)]
+)
+def test_a_source_is_asked_for_two_deviations_more_or_a_quarter(
+    expected, rows
+):
+    assert with_slack(expected) == rows
+
+
+def test_the_only_source_is_asked_for_the_whole_page():
+    assert first_share(1000, 1) == 1000
+
+
+@pytest.mark.parametrize('reverse', [True, False])
+def test_a_source_is_asked_again_in_proportion_to_its_rows(reverse):
+    page = Page(range(3), 100, reverse)
+    first, second, third = page.asks()
+    numbers = [f'{i:02}' for i in range(20)][:: -1 if reverse else 1]
+    page.add(first._replace(limit=10), named(numbers[::2]))
+    page.add(second._replace(limit=10), named(numbers[1::2]))
+    page.add(third, named([]))
+    # of the 81 and 80 rows that the page lacks
+    assert [(ask.source, ask.limit) for ask in page.asks()] == [
+        (0, with_slack(10 * 81 / 19)),
+        (1, with_slack(10 * 80 / 20)),
+    ]
+
+
 @pytest.mark.parametrize('reverse', [True, False])
 def test_later_sources_are_asked_up_to_where_the_page_probably_ends(reverse):
     names = sorted((f'{n:05}' for n in range(40_000)), reverse=reverse)
@@ -199,6 +227,22 @@ def test_later_sources_are_asked_up_to_where_the_page_probably_ends(reverse):
     assert page.asks() == []
     assert page.rows().names == names[:10_000]
     assert taken < 10_700 < 32 * first_share(10_000, 32)
+
+
+def test_the_end_is_estimated_anew_when_twice_as_many_sources_are_known():
+    page = Page(range(8), 80)
+    asks = []
+    for ask in page.asks():
+        asks.append(page.shortened(ask))
+        rows = [f'{n:02}-{ask.source}' for n in range(asks[-1].limit)]
+        end = asks[-1].end
+        page.add(asks[-1], named(n for n in rows if not end or n < end))
+    assert [ask.limit for ask in asks] == [18, 18, *[80] * 6]
+    assert [ask.end for ask in asks] == [
+        *[None] * 2,
+        *['15-0'] * 2,
+        *['13-0'] * 4,
+    ]
 
 
 def test_an_end_that_was_too_early_has_sources_asked_again():
@@ -239,6 +283,15 @@ def test_a_source_that_gave_the_whole_page_is_not_asked_again():
     first, second = page.asks()
     page.add(second, named(['b', 'c']))
     page.add(first._replace(limit=4), named(['a0', 'a1', 'a2', 'a3']))
+    assert page.asks() == []
+
+
+@pytest.mark.parametrize('reverse', [True, False])
+def test_a_source_whose_rows_end_with_the_page_is_not_asked_again(reverse):
+    page = Page([0, 1], 2, reverse)
+    first, second = page.asks()
+    page.add(second, named([]))
+    page.add(first._replace(limit=2), named('ba' if reverse else 'ab'))
     assert page.asks() == []
 
 
