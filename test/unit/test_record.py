@@ -296,6 +296,7 @@ class TestChange:
     def test_of_a_plain_container_draws_an_id(self, count, now):
         announced = PLAIN.announced(count, now)
         assert announced.id == announced.changed > PLAIN.id
+        assert announced.former_id == announced.id
 
     @given(counts.filter(bool), counts, times)
     def test_of_a_sharded_one_draws_a_later_id(self, before, after, now):
