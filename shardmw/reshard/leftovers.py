@@ -29,15 +29,17 @@ from shardmw.core.placement import (
 from shardmw.reshard.cluster import SwiftCluster
 from shardmw.reshard.late_rows import NOTHING, settle
 from shardmw.reshard.row_mover import AT_A_TIME
-from shardmw.reshard.row_pass import Pace
+from shardmw.reshard.row_pass import SOURCES_AT_A_TIME, Pace
 from shardmw.reshard.scope import Scope
 from shardmw.swift.concurrency import Timeout
 
 #: The figures of an account that change when rows or containers come or go.
 FIGURES = ('status', 'container_count', 'total_object_count', 'bytes')
 
-#: How many containers to settle at once.
-SETTLED_AT_A_TIME = 8
+#: How many containers to settle at once, each out of one place at a time: so
+#: no more objects are asked for at once than if one container were settled out
+#: of several places.
+SETTLED_AT_A_TIME = SOURCES_AT_A_TIME
 
 #: How often to look for leftovers in all accounts, whatever their figures say.
 LOOK_AT_ALL_SECONDS = 86400
@@ -66,7 +68,7 @@ class Leftovers:
         self.cluster = cluster
         self.scope = scope
         self.interval = interval
-        self.pace = Pace(rows_per_second)
+        self.pace = Pace(rows_per_second, sources=1)
         self.logger = logger
         self.settled = 0
         # When this process last looked for them, and in all accounts.
@@ -118,16 +120,16 @@ class Leftovers:
         figures = self._figures_of(account)
         if self._clean.get(account) == figures:
             return
-        paths = containers_with_leftovers(
-            self.cluster.backend, self.cluster.env, account, self._sound
+        paths = list(
+            containers_with_leftovers(
+                self.cluster.backend, self.cluster.env, account, self._sound
+            )
         )
-        found = set()
         with ContextPool(SETTLED_AT_A_TIME) as pool:
-            for path in paths:
-                found.add(path.place)
-                if self.scope.has(path):
-                    pool.spawn_n(self._settle, path)
+            for path in filter(self.scope.has, paths):
+                pool.spawn(self._settle, path)
             pool.waitall()
+        found = {path.place for path in paths}
         for place in [each for each in self._problems if each[0] == account]:
             if place not in found:
                 del self._problems[place]  # another process has settled it

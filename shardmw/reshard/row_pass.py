@@ -101,19 +101,20 @@ class Pace:
     """Limits how many rows are moved a second.
 
     :param rate: rows a second; 0 for as many as the servers have room for
+    :param sources: the most places to move rows out of at a time
     :ivar part: how many rows to write with one request, at most
     :ivar page: how many rows to read at once
     :ivar sources: how many places to move rows out of at a time. The rows of
                    all of them are collected at the same time
     """
 
-    def __init__(self, rate: int) -> None:
+    def __init__(self, rate: int, sources: int = SOURCES_AT_A_TIME) -> None:
         self._rate = rate
         self._paid_until = 0.0
         self.part = _bounded(rate * PAGE_SECONDS, MOST_IN_REQUEST)
         self.page = _bounded(rate * PAGE_SECONDS, PAGE_ROWS)
         collected = rate * COLLECT_SECONDS / CONTAINER_LISTING_LIMIT
-        self.sources = _bounded(collected, SOURCES_AT_A_TIME)
+        self.sources = _bounded(collected, sources)
 
     def collected(self, rate: float) -> float:
         """Return how many rows to read before they are copied.

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from greenlet import getcurrent
 from swift.common.exceptions import ChunkReadTimeout
 
 from shardmw.backend.config import ConfigError, parse_options
@@ -28,7 +29,7 @@ from shardmw.reshard.leftovers import LOOK_AT_ALL_SECONDS, Leftovers
 from shardmw.reshard.register import Register
 from shardmw.reshard.resharding import MoveOptions, Slots
 from shardmw.reshard.scope import Scope
-from shardmw.swift.concurrency import sleep
+from shardmw.swift.concurrency import sleep, spawn
 from test.unit.clocks import Clock
 from test.unit.containers import NEW_ID, OLD_ID
 from test.unit.fakeswift import ACCOUNT, HIDDEN, FakeSwift, Logger
@@ -295,6 +296,17 @@ class TestSettling:
         monkeypatch.setattr(leftovers, 'settle', settle)
         daemon.settle_all()
         assert seen == [3, 3, 3]
+
+    def test_ends_with_the_daemon(self, daemon, monkeypatch):
+        main = getcurrent()
+
+        def settle(*_args) -> Settled:
+            spawn(main.throw, KeyboardInterrupt)
+            sleep(60)
+
+        monkeypatch.setattr(leftovers, 'settle', settle)
+        with pytest.raises(KeyboardInterrupt):
+            daemon.settle_all()
 
     def test_is_shared_by_the_processes(self, daemon, settled):
         daemon.scope.processes = 2
