@@ -122,7 +122,8 @@ class ObjectController:
             return self.app
         else:
             answer = self._redirected(req, path, target)
-        if req.method == 'DELETE':
+        # If the container does not exist, nothing is deleted.
+        if req.method == 'DELETE' and is_success(info['status']):
             return self._delete(req, path, target, looked_up, answer)
         return answer
 
@@ -193,7 +194,8 @@ class ObjectController:
         Like Swift, write tombstones also for an object that does not exist:
         so a repeated DELETE removes a row that an earlier one has left. For a
         DELETE of the object expirer, write none if the object server could not
-        verify when the object expires.
+        verify when the object expires. A daemon repeats a DELETE with the same
+        timestamp: object servers that have its tombstone send no row then.
 
         A row leaves the places that the layout names only after a wait that is
         longer than `Layouts.seconds` (I1). If the tombstones may have come
@@ -208,6 +210,7 @@ class ObjectController:
         :raises LayoutError: if the object is deleted, but a later record of
                              the layout cannot be read
         """
+        may_be_repeated = TIMESTAMP_ENV in req.environ
         req.environ.setdefault(TIMESTAMP_ENV, Timestamp.now().internal)
         is_conditional = IF_DELETE_AT_HEADER in req.headers
         resp = req.get_response(delete)
@@ -215,6 +218,8 @@ class ObjectController:
         if not resp.is_success and (is_conditional or not is_missing):
             return resp
         done = {target.place_of(path.name)}
+        if is_missing and may_be_repeated and target.layout != PLAIN:
+            done.clear()
         self._remove_rows(req, path, target, done)
         while time.monotonic() - looked_up >= self.layouts.seconds:
             looked_up = time.monotonic()

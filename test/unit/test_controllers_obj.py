@@ -22,6 +22,7 @@ from shardmw.core.placement import (
 )
 from shardmw.proxy.info_app import InfoApp
 from shardmw.proxy.layouts import Layouts
+from shardmw.proxy.object import ObjectController
 from shardmw.proxy.ratelimit import limiter
 from test.unit.containers import (
     CONTAINER,
@@ -499,9 +500,36 @@ class TestDeleteThatOutlastsAChange:
         resp, _ = delete(are_broken=True)
         assert resp.status_int == 503
 
+    @pytest.mark.parametrize('delete', [(0, 3), (2, 3)], indirect=True)
+    def test_removes_the_row_if_it_is_repeated_with_its_timestamp(
+        self, swift, delete
+    ):
+        headers = {'X-Timestamp': Timestamp.now().internal}
+        resp, place = delete(are_broken=True, headers=headers)
+        assert resp.status_int == 503
+        swift.servers.broken.clear()
+        swift.register('DELETE', OBJECT, 404)
+        resp = swift.send(filtered(swift), 'DELETE', OBJECT, headers)
+        assert resp.status_int == 404
+        assert swift.rows(*place[1:].split('/')) == {}
+
+    def test_leaves_the_row_if_swift_knows_of_no_container(
+        self, swift, monkeypatch
+    ):
+        monkeypatch.setattr(Layouts, 'seconds', 0)
+        filter_app = filtered(swift)
+        swift.send(filter_app, 'GET', CONTAINER)
+        swift.register('DELETE', OBJECT, 404)
+        places = []
+        swift.before(
+            'DELETE', OBJECT, lambda: places.append(self.replace(swift, 3))
+        )
+        swift.send(filter_app, 'DELETE', OBJECT)
+        assert swift.rows(*places[0][1:].split('/')) == {'o': 1}
+
 
 @pytest.mark.parametrize('shards', [0, 2])
-def test_a_short_delete_looks_the_layout_up_once(swift, shards):
+def test_a_short_delete_looks_the_layout_up_once(swift, monkeypatch, shards):
     create(swift, filtered(swift), 1, 'other')
     filter_app = filtered(swift)
     if shards:
@@ -509,10 +537,12 @@ def test_a_short_delete_looks_the_layout_up_once(swift, shards):
     else:
         swift.send(filter_app, 'PUT', CONTAINER)
     swift.send(filter_app, 'GET', CONTAINER)
-    forget_requests(swift)
+    looks = []
+    monkeypatch.setattr(
+        ObjectController, '_looked_up_again', lambda *_: looks.append(1)
+    )
     swift.send(filter_app, 'DELETE', OBJECT)
-    roots = [path for _, _, path in swift.servers.asked if path == ROOT]
-    assert len(roots) <= 1
+    assert not looks
 
 
 def info_app(swift, filter_app) -> InfoApp:
