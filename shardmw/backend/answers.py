@@ -90,7 +90,9 @@ class Answer(NamedTuple):
         except ValueError:
             rows = None
         if not isinstance(rows, list):
-            raise BackendError(self.shard, 503, f'no listing: {text[:40]!r}')
+            raise BackendError(
+                self.shard, 503, f'an answer is no listing ({text[:40]!r})'
+            )
         return rows
 
     def info(self) -> dict:

@@ -58,7 +58,7 @@ def parse_rows(body: bytes) -> Rows:
     if found is None:
         decoded = orjson.loads(body or EMPTY)
         if not isinstance(decoded, list):
-            raise ValueError(f'no JSON array: {body[:40]!r}')
+            raise ValueError(f'no JSON array but {body[:40]!r}')
         found = rows_of(decoded)
     return found
 

@@ -507,4 +507,6 @@ def _rows_in(answer: Answer) -> Rows:
     try:
         return parse_rows(body)
     except ValueError as err:
-        raise BackendError(answer.shard, 503, f'no listing: {err}') from err
+        raise BackendError(
+            answer.shard, 503, f'an answer is no listing ({err})'
+        ) from err
