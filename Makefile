@@ -1,5 +1,6 @@
 # What a developer types. Everything is set up on first use: a virtual
-# environment in .venv, and memcached by the system's package manager.
+# environment in .venv, and memcached by the system's package manager (for
+# `make faults` also FUSE, iproute2 and nftables).
 #
 #   make demo KEEP=1              leave the demo's cluster running
 #   make test PYTEST='-k quota'   run some tests
@@ -112,7 +113,7 @@ conformance: $(INSTALLED) memcached
 	    $(if $(VARIANTS),--variants '$(VARIANTS)',--page) $(CONFORMANCE)
 
 .PHONY: faults
-faults: $(INSTALLED) memcached network
+faults: $(INSTALLED) memcached network fuse
 	@python -m test.faults $(if $(SECONDS),--seconds $(SECONDS)) \
 	    $(if $(SEED),--seed $(SEED)) $(FAULTS)
 	$(if $(FAULTS),,python -m pytest $(FUNCTIONAL_JOBS) test/faults)
@@ -201,6 +202,11 @@ clean:
 	rm -rf $(VENV) $(BUILD) $(RELEASE) build dist *.egg-info tools/build tools/*.egg-info
 	rm -rf .conformance .fuzz .hypothesis .pytest_cache .ruff_cache .import_linter_cache
 	find shardmw test tools -name __pycache__ -prune -exec rm -rf {} +
+
+# The library that mounts the disks of the cells that lose power
+.PHONY: fuse
+fuse:
+	-@command -v fusermount3 >/dev/null || tools/install-package fuse3
 
 .PHONY: memcached
 memcached:

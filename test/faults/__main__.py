@@ -13,10 +13,10 @@ from pathlib import Path
 
 from shardmw_bench.results.provenance import provenance
 
+from test.faults import network, power
 from test.faults.histories import keep
-from test.faults.matrix import CELLS, NET, Cell, chosen
+from test.faults.matrix import CELLS, NET, POWER, Cell, chosen
 from test.faults.mutations import MUTATIONS
-from test.faults.network import why_not
 from test.faults.network_site import NetworkSite
 from test.faults.page import mutation_table, put_in, table
 from test.faults.plan import Pair, allowances
@@ -83,12 +83,20 @@ def _is_net(cell: Cell | Pair) -> bool:
     return any(fault.what == NET for fault in cell.faults)
 
 
+def _is_power(cell: Cell | Pair) -> bool:
+    return any(fault.what in POWER for fault in cell.faults)
+
+
 def possible(cells: list[Cell] | list[Pair]) -> list[Cell] | list[Pair]:
-    """Return cells without those of a network, if there can be none."""
-    others = [cell for cell in cells if not _is_net(cell)]
-    if others != cells and (reason := why_not()):
-        print(f'{NET} is left out: no network can be made: {reason}')
-        return others
+    """Return the cells that can run here; print why others cannot."""
+    for name, is_such, why_not in (
+        (NET, _is_net, network.why_not),
+        ('power', _is_power, power.why_not),
+    ):
+        others = [cell for cell in cells if not is_such(cell)]
+        if others != cells and (reason := why_not()):
+            print(f'{name} is left out: {reason}')
+            cells = others
     return cells
 
 
@@ -135,7 +143,8 @@ def text_of(result: dict) -> str:
             f'  {kind:7}: {found["operations"]} operations, '
             f'{found["acknowledged"]} acknowledged, '
             f'{sum(found["refused"].values())} refused, '
-            f'{found["lost"]} lost, {found["wrong"]} wrong, well after '
+            f'{found["lost"]} lost, {found["wrong"]} wrong, '
+            f'{found["unlisted"]} rows lost, well after '
             f'{found["well_seconds"]} s'
         )
         lines += [f'    {problem}' for problem in found['problems']]

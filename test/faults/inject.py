@@ -14,15 +14,20 @@ from swift.container.backend import ContainerBroker
 
 from test.faults import netrules, network
 from test.faults.edge import put_fault
-from test.faults.matrix import CLOCK_SECONDS, NET, STORAGE, Cell
+from test.faults.matrix import CLOCK_SECONDS, NET, POWER, STORAGE, Cell
 from test.faults.netrules import Sides
 from test.faults.plan import Pair
 from test.faults.rings import RELOAD_SECONDS, REPLICAS
-from test.faults.site import NODES, Site
-
-KINDS = ('account', 'container', 'object')
+from test.faults.site import KINDS, NODES, Site
 
 BROKERS = {'accounts': AccountBroker, 'containers': ContainerBroker}
+
+#: The share of writes to a disk that are durable before they are synced: in
+#: some cells none.
+DURABLE_SHARES = (0, 0.1)
+
+#: How long nodes have no power.
+OFF_SECONDS = 1
 
 #: How long a server that is restarted in a loop runs each time.
 UP_SECONDS = 1
@@ -32,9 +37,11 @@ UP_SECONDS = 1
 TIMES = 3
 
 
-def prepare(site: Site, cell: Cell | Pair) -> None:
+def prepare(site: Site, cell: Cell | Pair, chance: random.Random) -> None:
     """Prepare a clean cluster for a cell."""
     for fault in cell.faults:
+        if fault.what in POWER:
+            site.use_disks(chance.choice(DURABLE_SHARES))
         if fault.what == 'ring':
             site.rings.begin(1 if fault.how == 'grown' else REPLICAS)
             time.sleep(RELOAD_SECONDS)
@@ -71,6 +78,9 @@ def _fail(
     if cell.what in STORAGE:
         kind, count = STORAGE[cell.what]
         servers = [f'{kind}-{node}' for node in nodes[:count]]
+    elif cell.what in POWER:
+        off = nodes[: POWER[cell.what]]
+        servers = [f'{kind}-{node}' for node in off for kind in KINDS]
     elif cell.what == 'device':
         servers = [f'{kind}-{nodes[0]}' for kind in KINDS]
     elif cell.what == NET:
@@ -93,6 +103,16 @@ def _killed(site: Site, servers: list[str], seconds: float) -> None:
     time.sleep(seconds)
     for server in servers:
         site.start(server)
+
+
+def _powerless(site: Site, servers: list[str], seconds: float) -> None:
+    """Cut the power of nodes for a moment."""
+    end = time.monotonic() + seconds
+    nodes = sorted({int(server[-1]) for server in servers})
+    site.cut_power(nodes)
+    time.sleep(OFF_SECONDS)
+    site.restore_power(nodes)
+    time.sleep(max(0, end - time.monotonic()))
 
 
 def _stopped(site: Site, servers: list[str], seconds: float) -> None:
@@ -245,5 +265,6 @@ HOW = {
     'moved': _moved,
     'grown': _grown,
     'cancelled': _nothing,
+    'power': _powerless,
     **{how: _in_network(how) for how in netrules.RULES},
 }

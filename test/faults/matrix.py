@@ -16,6 +16,9 @@ STORAGE = {
     'account': ('account', 1),
 }
 
+#: How many of the three storage nodes lose power at one moment.
+POWER = {'node': 1, 'nodes': 2, 'all': 3}
+
 #: The changes of layout that go on meanwhile: the shard count at first, and
 #: the counts that the container changes to, again and again.
 CHANGES = {
@@ -47,14 +50,16 @@ class Cell(NamedTuple):
     @property
     def stales_rows(self) -> bool:
         """Return True if rows may be late until the daemons have run."""
-        return self.what in (*STORAGE, 'device', 'ring', NET)
+        parts = (*STORAGE, *POWER, 'device', 'ring', NET)
+        return self.what in parts
 
     @property
     def stales_objects(self) -> bool:
         """Return True if replicas of objects may be stale."""
         if self.what == NET:
             return self.how != 'replication'
-        return self.what in ('object', 'objects', 'device', 'ring')
+        parts = ('object', 'objects', *POWER, 'device', 'ring')
+        return self.what in parts
 
     @property
     def forgets_rows(self) -> bool:
@@ -67,6 +72,14 @@ class Cell(NamedTuple):
         is_old = self.how == 'old' and self.what in ('container', 'device')
         is_made_anew = self.lacks_databases and self.work == 'names'
         return is_made_anew or (is_old and self.work in CHANGES)
+
+    @property
+    def loses_rows(self) -> bool:
+        """Return True if no replica may have the rows of the last writes.
+
+        Rows are acknowledged before they are synced.
+        """
+        return self.what in POWER and POWER[self.what] == REPLICAS
 
     @property
     def lacks_databases(self) -> bool:
@@ -94,6 +107,7 @@ class Cell(NamedTuple):
 
 
 CLOCK_SECONDS = 2
+REPLICAS = 3
 
 #: What fails in cells that need a network of their own.
 NET = 'net'
@@ -119,6 +133,9 @@ _ROWS = (
     ('device', 'gone old', 'objects reshard'),
     ('device', 'new', 'objects names reshard'),
     ('ring', 'moved grown', 'objects names reshard'),
+    ('node', 'power', 'objects names reshard convert unshard'),
+    ('nodes', 'power', 'objects names reshard convert unshard'),
+    ('all', 'power', 'objects names reshard convert unshard'),
     ('mover', 'killed stopped cancelled', 'reshard convert unshard'),
     (
         NET,

@@ -111,8 +111,9 @@ MUTATIONS = {
             ),
             (
                 'backend/rows.py',
-                'return all(answer.is_success for answer in answers)',
-                'return True',
+                '_check_quorum(answers)\n'
+                '    return all(answer.is_success for answer in answers)',
+                '_check_quorum(answers)\n    return True',
             ),
         ),
         ('container-loop-reshard', 'container-loop-unshard'),

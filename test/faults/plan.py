@@ -6,7 +6,15 @@ from collections import Counter
 from collections.abc import Hashable, Iterator
 from typing import NamedTuple
 
-from test.faults.matrix import CELLS, CHANGES, NET, STORAGE, Cell, Span
+from test.faults.matrix import (
+    CELLS,
+    CHANGES,
+    NET,
+    POWER,
+    STORAGE,
+    Cell,
+    Span,
+)
 from test.faults.rings import RELOAD_SECONDS
 
 #: How many servers of a kind a cluster has, if there are several that faults
@@ -19,6 +27,9 @@ HIT = {
     'device': dict.fromkeys(SERVERS, 1),
     'memcacheds': {'memcached': 1},
 }
+
+#: What never fails together with something else.
+ALONE = (NET, *POWER)
 
 #: When the second fault begins, and when the fault ends that ends first, as
 #: shares of the time of both.
@@ -42,6 +53,8 @@ ALLOWANCES = {
     'any object': 'reads of objects may lack any write until the daemons have '
     'run, and a DELETE may be without effect: all servers that have the data '
     'may be away while others answer',
+    'lost rows': 'the rows of writes from 8 s before a loss of power to 3 s '
+    'after it may be lost',
     'clocks': 'writes that are less than 2 s apart may count in the reverse '
     'order',
     'none': 'all acknowledged writes must be visible at once',
@@ -95,6 +108,11 @@ class Pair(NamedTuple):
         return self.lacks_data or any(e.forgets_rows for e in self.faults)
 
     @property
+    def loses_rows(self) -> bool:
+        """Return True if no replica may have the rows of the last writes."""
+        return any(each.loses_rows for each in self.faults)
+
+    @property
     def lacks_data(self) -> bool:
         """Return True if no replica with the data may answer for a while.
 
@@ -138,6 +156,7 @@ def allowances(cell: Cell | Pair) -> list[str]:
         'late objects': cell.stales_objects,
         'any row': cell.forgets_rows,
         'any object': cell.lacks_data,
+        'lost rows': cell.loses_rows,
         'clocks': cell.slack_seconds,
     }
     names = [name for name, is_allowed in found.items() if is_allowed]
@@ -196,11 +215,11 @@ def _features(pair: Pair) -> set[Hashable]:
 def possible() -> Iterator[Pair]:
     """Yield all pairs of which a plan can choose, changes of layout first.
 
-    The second fault of every other pair ends first. Faults of a network come
-    alone.
+    The second fault of every other pair ends first. Faults of a network, and
+    losses of power, come alone.
     """
-    local = [cell for cell in CELLS if cell.what != NET]
-    cells = sorted(local, key=lambda cell: cell.work not in CHANGES)
+    shared = [cell for cell in CELLS if cell.what not in ALONE]
+    cells = sorted(shared, key=lambda cell: cell.work not in CHANGES)
     pairs = (
         (first, second)
         for first, second in itertools.permutations(cells, 2)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The run of a cell: clients, a fault, and the checks afterwards."""
 
+import math
 import time
 from contextlib import ExitStack
 from functools import partial
@@ -19,13 +20,13 @@ from test.faults.clients import (
     shard_headers,
 )
 from test.faults.inject import fail, prepare
-from test.faults.matrix import CHANGES, SHARDS, Cell
+from test.faults.matrix import CHANGES, POWER, SHARDS, Cell
 from test.faults.plan import Pair
 from test.faults.site import LIMITED_FROM, Site
 from test.functional.client import Client
 from test.functional.conftest import SHARD_COUNT_HEADER
 from test.functional.operating import wait_until
-from test.history import History, Write
+from test.history import History, Read, Write
 
 KINDS = ('plain', 'sharded')
 PROXIES = (0, 1)
@@ -37,8 +38,13 @@ CLIENTS = 10
 BEFORE, DURING, AFTER = 0.2, 0.6, 0.2
 
 #: How long before and after a fault writes may be late: some were under way
-#: when it began, and afterwards some servers are still error-limited.
+#: when it began, and afterwards some servers are still error-limited. Disks
+#: write back what is not synced 5 s later, which may take some time.
 EARLY_SECONDS, LATE_SECONDS = 5, 8
+UNSYNCED_SECONDS = 8
+
+#: How long it takes until all nodes have no power.
+CUT_SECONDS = 3
 
 PATIENCE_SECONDS = 120
 POLL_SECONDS = 0.5
@@ -65,6 +71,8 @@ class Outcome(NamedTuple):
                   explains
     :param well_seconds: how long after the fault nothing was wrong any more
     :param problems: what was still wrong in the end
+    :param unlisted: the number of objects that are in the end either listed or
+                     there, not both, as their rows may be lost
     """
 
     operations: int
@@ -74,6 +82,7 @@ class Outcome(NamedTuple):
     wrong: int
     well_seconds: float
     problems: list[str]
+    unlisted: int = 0
 
     @property
     def is_good(self) -> bool:
@@ -103,6 +112,8 @@ class Run:
         self.account = f'AUTH_{cell}-{seed}-{int(time.time())}'
         self.texts: list[str] = []
         self.changes = 0
+        self._window = (-math.inf, math.inf)
+        self._unlisted_names: dict[str, set[str]] = {}
         self._changed: Changes | None = None
         self._kept = KEPT
         if cell.work == 'limits':
@@ -112,15 +123,15 @@ class Run:
 
     def outcomes(self) -> dict[str, Outcome]:
         """Run the cell, and return the outcome by kind of container."""
-        prepare(self.site, self.cell)
+        prepare(self.site, self.cell, chance_of(self.seed, self.cell, 'site'))
         self._create()
-        window = self._work()
-        well, problems = self._wait_until_well(window[1])
+        self._window = self._work()
+        well, problems = self._wait_until_well(self._window[1])
         well_at = time.monotonic()
         outcomes = {}
         for kind in KINDS:
             outcomes[kind] = self._outcome(
-                kind, window, well_at, well[kind], problems[kind]
+                kind, well_at, well[kind], problems[kind]
             )
         return outcomes
 
@@ -233,7 +244,7 @@ class Run:
         if found:
             return found
         for proxy in PROXIES:
-            found += _wrong_sums(self._client(proxy))
+            found += _wrong_sums(self._client(proxy), self.cell.loses_rows)
         if self._changed and not found:
             if self._changed.problem:
                 found.append(self._changed.problem)
@@ -242,9 +253,8 @@ class Run:
             if shards != self._changed.shards:
                 found.append(f'sharded: {shards} shards')
         if not found:
-            ran = self.site.admin(
-                'audit', '--account', self.account, '--objects'
-            )
+            options = () if self.cell.loses_rows else ('--objects',)
+            ran = self.site.admin('audit', '--account', self.account, *options)
             if ran.returncode:
                 found.append(f'sharded: audit: {ran.stdout}{ran.stderr}')
         if not found:
@@ -264,22 +274,28 @@ class Run:
             if not name.startswith(f'{kind}-')
             and client.head(kind, name).status == 200
         }
-        return [f'{kind}: not both listed and there: {listed ^ there}'][
-            : bool(listed ^ there)
-        ]
+        late = Late(self.cell, self._window, math.inf)
+        writes = self.histories[kind].writes
+        self._unlisted_names[kind] = {
+            name
+            for name in listed ^ there
+            if any(map(late.loses_row, writes.get(name, ())))
+        }
+        wrong = (listed ^ there) - self._unlisted_names[kind]
+        return [f'{kind}: not both listed and there: {wrong}'][: bool(wrong)]
 
     def _outcome(
         self,
         kind: str,
-        window: tuple[float, float],
         well_at: float,
         well_seconds: float,
         problems: list[str],
     ) -> Outcome:
         history = self.histories[kind]
-        late = Late(self.cell, window, well_at)
+        late = Late(self.cell, self._window, well_at)
         for name, writes in history.writes.items():
             history.writes[name] = [late.known(write) for write in writes]
+        history.reads = [r for r in history.reads if not late.is_blind(r)]
         last = self._read_at_last(kind)
         wrong = history.violations()
         history.add(last)
@@ -300,6 +316,7 @@ class Run:
             len(wrong),
             round(well_seconds, 1),
             problems,
+            len(self._unlisted_names.get(kind, ())),
         )
 
     def _read_at_last(self, kind: str) -> History:
@@ -352,22 +369,50 @@ class Late(NamedTuple):
         began, ended = self.window
         is_meanwhile = (
             write.began <= ended + LATE_SECONDS
-            and write.ended >= began - EARLY_SECONDS
+            and write.ended >= began - self._early_seconds
         )
         is_late = is_meanwhile or self.cell.forgets_rows
         listed = write.listed
         if listed is not None or (is_late and self.cell.stales_rows):
             listed = self.well_at
+        if self.loses_row(write):
+            listed = math.inf
         lacks_data = self.cell.lacks_data
         is_old = lacks_data or (is_meanwhile and self.cell.stales_objects)
-        is_void = lacks_data and is_meanwhile and write.is_delete
+        is_void = (lacks_data and is_meanwhile) or self.is_blind(write)
         return write._replace(
             began=write.began - slack,
             ended=write.ended + slack,
-            is_sure=write.is_sure and not is_void,
+            is_sure=write.is_sure and not (write.is_delete and is_void),
             listed=listed,
             stored=self.well_at if is_old else None,
         )
+
+    def loses_row(self, write: Write) -> bool:
+        """Return True if the row of a write may be lost."""
+        began, _ended = self.window
+        return (
+            self.cell.loses_rows
+            and write.began <= began + CUT_SECONDS
+            and write.ended >= began - self._early_seconds
+        )
+
+    def is_blind(self, step: Write | Read) -> bool:
+        """Return True if a 404 may only mean that no account server answers.
+
+        Swift's proxy then takes the account, and all in it, for missing.
+        """
+        began, ended = self.window
+        return (
+            self.cell.loses_rows
+            and step.began <= ended + LATE_SECONDS
+            and step.ended >= began
+        )
+
+    @property
+    def _early_seconds(self) -> float:
+        is_unsynced = any(each.what in POWER for each in self.cell.faults)
+        return UNSYNCED_SECONDS if is_unsynced else EARLY_SECONDS
 
 
 def _is_creation(write: Write) -> bool:
@@ -383,8 +428,13 @@ def is_of(problem: str, kind: str) -> bool:
     return kind == 'plain' or 'plain' not in problem
 
 
-def _wrong_sums(client: Client) -> list[str]:
-    """Return the containers of an account whose counts or bytes are wrong."""
+def _wrong_sums(client: Client, counts_only: bool) -> list[str]:
+    """Return the containers of an account whose counts or bytes are wrong.
+
+    :param counts_only: True to compare no bytes. The row of an object that
+                        replaced one in parts may be lost, or the reverse
+    """
+    compared = slice(1 if counts_only else 2)
     answer = client.listing()
     if answer.status != 200:
         return [f'account: {answer.status}']
@@ -406,11 +456,14 @@ def _wrong_sums(client: Client) -> list[str]:
             _figures(head, 'container', 'object'),
             _figures(listing, 'container', 'object'),
         )
-        if set(shown) != {figures}:
+        if {each[compared] for each in shown} != {figures[compared]}:
             found.append(f'{container}: lists {figures}, shows {shown}')
         counted, used = counted + figures[0], used + figures[1]
     head = client.head()
-    if _figures(head, 'account', 'object') != (counted, used):
+    if (
+        _figures(head, 'account', 'object')[compared]
+        != (counted, used)[compared]
+    ):
         found.append(f'account: not {counted} objects of {used} bytes')
     return found
 

@@ -24,6 +24,7 @@ from shardmw_saio.ports import PortReservations
 from shardmw_saio.topology import LOCAL, ring_devices, server_names
 
 from test.faults import edge
+from test.faults.power import Disks
 from test.faults.rings import RELOAD_SECONDS, Rings, spare_of
 from test.functional.client import Client
 from test.functional.operating import SECTION, Admin
@@ -84,6 +85,7 @@ STORAGE_DAEMONS = {
     'container': ('container-replicator', 'container-updater'),
     'object': ('object-replicator', 'object-updater'),
 }
+KINDS = tuple(STORAGE_DAEMONS)
 CLUSTER_DAEMONS = ('object-expirer', SECTION)
 
 #: The most characters of a text about replicas that differ.
@@ -126,6 +128,7 @@ class Site:
         self._pauses: Counter[subprocess.Popen] = Counter()
         self._pauses_lock = threading.Lock()
         self.cluster = Cluster(path / 'cluster')
+        self.disks = Disks(self.cluster.devices_path, path / 'disks')
 
     def __enter__(self) -> 'Site':
         try:
@@ -153,10 +156,8 @@ class Site:
         self.admin.command = on_host(self.host_of('mover'), self.admin.command)
         key = self.cluster.users[USER]
         self._login = Client.login(self.cluster.auth_url, USER, key)
-        for kind, daemons in STORAGE_DAEMONS.items():
-            for daemon in daemons:
-                for node in NODES:
-                    self._serve(daemon, f'{kind}-{node}')
+        for node in NODES:
+            self._serve_node(node)
         for daemon in CLUSTER_DAEMONS:
             self._serve(daemon, daemon)
 
@@ -185,6 +186,7 @@ class Site:
             process.kill()
             process.wait()
         self.cluster.down()
+        self.disks.remove()
 
     def client(self, account: str, proxy: int) -> Client:
         """Return a client with all rights in an account.
@@ -212,6 +214,30 @@ class Site:
             self._run(server, on_host(host, command))
         else:
             self.cluster.start(server)
+
+    def cut_power(self, nodes: list[int]) -> None:
+        """End nodes at one moment; what was not synced is lost."""
+        servers = [f'{kind}-{node}' for kind in KINDS for node in nodes]
+        daemons = [
+            self._processes.pop(name)
+            for name in list(self._processes)
+            if name.partition('@')[2] in servers
+        ]
+        with self.disks.off(nodes):
+            for server in servers:
+                self.kill(server)
+            for daemon in daemons:
+                os.killpg(daemon.pid, signal.SIGKILL)
+        for daemon in daemons:
+            daemon.wait()
+
+    def restore_power(self, nodes: list[int]) -> None:
+        """Start nodes whose power was cut."""
+        self.disks.on(nodes)
+        for node in nodes:
+            for kind in KINDS:
+                self.start(f'{kind}-{node}')
+            self._serve_node(node)
 
     def signal(self, server: str, number: int) -> None:
         """Send a signal to all processes of a server."""
@@ -272,6 +298,7 @@ class Site:
             if self.rings.have_changed:
                 self.rings.restore()
                 time.sleep(RELOAD_SECONDS)
+            self.disks.remove()
             for device in (*self.devices(), *self.spares()):
                 for folder in device.iterdir():
                     if folder.name != 'tmp':
@@ -299,6 +326,20 @@ class Site:
             if waiting:
                 found.append(f'{len(waiting)} updates wait on {device.name}')
         return found
+
+    def use_disks(self, share: float) -> None:
+        """Have nodes use disks that lose power, until all is removed.
+
+        :param share: the share of writes that are durable at once
+        """
+        with self.daemons_stopped():
+            self.disks.use((*self.devices(), *self.spares()), share=share)
+
+    def _serve_node(self, node: int) -> None:
+        """Start the daemons of a node."""
+        for kind, daemons in STORAGE_DAEMONS.items():
+            for daemon in daemons:
+                self._serve(daemon, f'{kind}-{node}')
 
     def _serve(self, daemon: str, conf: str) -> None:
         name = f'{daemon}@{conf}'

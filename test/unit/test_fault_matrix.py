@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the cells of the fault matrix, and of the display of results."""
 
+import math
+
 import pytest
 from shardmw_saio import ClusterOptions
 from shardmw_saio.options import Host
@@ -10,7 +12,7 @@ from swift.common.ring import RingData
 
 from shardmw.core.placement import hidden_account
 from test.faults import __main__ as command
-from test.faults import netrules
+from test.faults import netrules, network, power
 from test.faults.clients import Job
 from test.faults.edge import Edge, put_fault
 from test.faults.inject import HOW
@@ -21,6 +23,9 @@ from test.faults.rings import Rings
 from test.faults.run import KINDS, Late, is_of
 from test.functional.client import Answer
 from test.history import Write
+
+#: What cells need that not every machine has, by what fails in them.
+FRAIL = {'net': network, 'all': power}
 
 
 def outcome(**fields) -> dict:
@@ -50,14 +55,17 @@ def test_cells_are_chosen_by_the_first_parts_of_their_names():
         chosen(['object-nowhere'])
 
 
-@pytest.mark.parametrize(
-    ('reason', 'left'), [('', {'net', 'object'}), ('no root', {'object'})]
-)
-def test_cells_of_a_network_need_one(monkeypatch, capsys, reason, left):
-    monkeypatch.setattr(command, 'why_not', lambda: reason)
-    cells = command.possible(chosen(['object', 'net']))
-    assert {cell.what for cell in cells} == left
-    assert reason in capsys.readouterr().out
+@pytest.mark.parametrize('missing', [(), ('net',), ('all',), ('net', 'all')])
+def test_cells_of_networks_and_power_need_them(monkeypatch, capsys, missing):
+    reasons = {each: f'no {each}' * (each in missing) for each in FRAIL}
+    for what, module in FRAIL.items():
+        monkeypatch.setattr(module, 'why_not', lambda what=what: reasons[what])
+    cells = command.possible(chosen(['object', *FRAIL]))
+    assert {cell.what for cell in cells} == {'object', *FRAIL} - {*missing}
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.rpartition(': ')[2] for line in lines] == [
+        f'no {each}' for each in missing
+    ]
 
 
 @pytest.mark.parametrize('name', MUTATIONS)
@@ -68,6 +76,27 @@ def test_mutations_fit_the_code(name):
         texts[module] = mutated(text, old, new)
         compile(texts[module], module, 'exec')
     assert chosen([*MUTATIONS[name].cells])
+
+
+@pytest.mark.parametrize(
+    ('what', 'ended', 'is_lost'),
+    [('all', 19, True), ('all', 11, False), ('nodes', 19, False)],
+)
+def test_all_replicas_of_a_row_are_lost_if_all_nodes_lose_power(
+    what, ended, is_lost
+):
+    (cell,) = chosen([f'{what}-power-objects'])
+    late = Late(cell, window=(20, 40), well_at=90)
+    write = Write('o', 'PUT', ended - 1, ended)
+    assert late.loses_row(write) is is_lost
+    assert (late.known(write).known == math.inf) is is_lost
+
+
+@pytest.mark.parametrize(('began', 'is_sure'), [(25, False), (60, True)])
+def test_a_deletion_while_no_account_server_runs_is_not_sure(began, is_sure):
+    (cell,) = chosen(['all-power-objects'])
+    write = Write('o', 'DELETE', began, began + 1)
+    assert Late(cell, (20, 40), 90).known(write).is_sure is is_sure
 
 
 def test_the_table_sums_up_what_was_hit_and_how():
