@@ -14,7 +14,12 @@ from typing import NamedTuple
 import orjson
 from swift.common.direct_client import direct_get_container
 from swift.common.header_key_dict import HeaderKeyDict
-from swift.common.utils import last_modified_date_to_timestamp, quorum_size
+from swift.common.request_helpers import get_sys_meta_prefix
+from swift.common.utils import (
+    Timestamp,
+    last_modified_date_to_timestamp,
+    quorum_size,
+)
 
 from shardmw.backend.answers import Answer
 from shardmw.backend.containers import BackendError
@@ -34,6 +39,9 @@ STAY_SECONDS = 1
 
 #: Kinds of requests with rows that move. Removals take longer.
 COPY, REMOVAL = 'copy', 'removal'
+
+#: The metadata without a value that :func:`make_durable` stores.
+DURABLE_HEADER = get_sys_meta_prefix('container') + 'shardmw-durable'
 
 #: What a container server answers without its disks.
 PROBE_METHOD = 'OPTIONS'
@@ -109,6 +117,31 @@ def merge_rows(
         ) as answered:
             answers = ask(answered)
     _check_quorum(answers)
+    return all(answer.is_success for answer in answers)
+
+
+def make_durable(backend: Backend, env: dict, place: Place) -> bool:
+    """Put what the replicas of a container have merged on their disks.
+
+    SQLite commits a transaction by removing its journal. Swift has it not wait
+    until the removal is on the disk, so a loss of power may undo the last
+    transaction of a database, up to 30 s later with XFS. The next transaction
+    syncs the folder when it begins. So this one stores metadata without a
+    value.
+
+    :returns: True if every replica has done so
+    """
+    answers = ask_primaries(
+        backend.proxy_app,
+        env,
+        *place,
+        'POST',
+        {
+            'X-Timestamp': Timestamp.now().internal,
+            'X-Backend-No-Timestamp-Update': 'True',
+            DURABLE_HEADER: '',
+        },
+    )
     return all(answer.is_success for answer in answers)
 
 

@@ -17,7 +17,8 @@ I2  While both sides may have a row of a name, a DELETE leaves a tombstone on
     both. If it has outlasted a wait, it looks up again which sides they are.
 I3  A listing reads the side that rows leave before the side that they enter,
     and the root last. A row that moves meanwhile is found on one of the two.
-I4  A row is removed only when every replica of its new place has it.
+I4  A row is removed only when every replica of its new place has it, on its
+    disk.
 I5  The tombstone of a move is newer than its row by an offset alone, and the
     offset grows with each record. So neither a later upload of the name nor a
     row that returns is hidden.

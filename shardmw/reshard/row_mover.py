@@ -3,7 +3,8 @@
 
 A container database keeps, for each name, the row with the newest timestamp,
 so a copied row never replaces a newer one, and copying is idempotent. A row is
-removed from its old place some time after every replica of the new one has it.
+removed from its old place some time after every replica of the new one has it
+on its disk.
 """
 
 import base64
@@ -18,6 +19,7 @@ from shardmw.backend.rows import (
     COPY,
     REMOVAL,
     Moving,
+    make_durable,
     merge_rows,
     moved_row,
     tombstone,
@@ -86,6 +88,13 @@ class RowMover:
             copies,
             Moving(COPY, self.check),
         )
+
+    def make_durable(self, place: Place) -> bool:
+        """Put what was copied to a place on the disks of its replicas.
+
+        :returns: True if every replica has done so
+        """
+        return make_durable(self.backend, self.env, place)
 
     def remove(
         self, rows: list[dict], place: Place, policy_index: int

@@ -8,7 +8,8 @@ it is pending on an object server, is found only with the option that checks
 the objects of all rows.
 
 A row is removed from its place STAY_SECONDS after every replica of the new
-place lists it. So a listing that takes less time may read both places at once.
+place lists it, and when it is on their disks. So a listing that takes less
+time may read both places at once.
 """
 
 import time
@@ -424,6 +425,8 @@ class RowPass:
         """
         with shown.failing():
             for step in shown.due():
+                for place in step.misplaced:
+                    _require_stored(self.mover.make_durable(place))
                 for place, rows in step.moving.items():
                     self._write(partial(self._remove, place), place, rows)
                     self.moved += len(rows)
@@ -517,10 +520,7 @@ class RowPass:
             most = rows_in_request(self.backend, place)
             part = rows[start : start + min(most, self.pace.part)]
             self.pace.pay(len(part))
-            if not write(part):
-                raise BackendError(
-                    None, 503, 'a replica did not store the rows that move'
-                )
+            _require_stored(write(part))
             start += len(part)
 
     def _remove(self, place: Place, rows: list[dict]) -> bool:
@@ -736,6 +736,17 @@ class RowPass:
             self._check()
             merge_rows(self.backend, self.env, place, policy_index, tombstones)
         return existing
+
+
+def _require_stored(is_stored: bool) -> None:
+    """Check that every replica of a place has stored what it was sent.
+
+    :raises BackendError: if one has not
+    """
+    if not is_stored:
+        raise BackendError(
+            None, 503, 'a replica did not store the rows that move'
+        )
 
 
 def _after(marker: str, rows: list[dict]) -> list[dict]:

@@ -175,6 +175,17 @@ MUTATIONS = {
         ('mover-killed-reshard', 'mover-cancelled-reshard'),
         test='test_layout_resharding.py::TestBeforeAPhaseBegins',
     ),
+    'removed-unsynced': Mutation(
+        'rows are removed before their copies are on disks',
+        (
+            (
+                'reshard/row_pass.py',
+                '_require_stored(self.mover.make_durable(place))',
+                'pass',
+            ),
+        ),
+        ('all-power-convert', 'all-power-reshard'),
+    ),
     'removed-at-once': Mutation(
         'rows do not stay in their old place for a second',
         (

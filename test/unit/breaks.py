@@ -81,6 +81,7 @@ def moved_at_once() -> Iterator:
     These listings began before the rows were copied.
     """
     yield mock.patch.object(row_pass, 'STAY_SECONDS', 0)
+    yield mock.patch.object(row_mover, 'make_durable', lambda *args: True)
     yield mock.patch.object(request, 'STAY_SECONDS', math.inf)
 
 
@@ -210,8 +211,8 @@ FIRST_SEEDS = {
     'no_settling': 10,
     'moved_at_once': 43,
     'quorum_is_enough': 1,
-    'tombstones_of_now': 0,
-    'offsets_of_clocks': 0,
+    'tombstones_of_now': 2,
+    'offsets_of_clocks': 2,
     'one_replica_is_trusted': 8,
     'missing_is_deleted': 19,
     'two_fast_answers': 13,

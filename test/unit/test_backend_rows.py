@@ -14,7 +14,14 @@ from swift.container.server import ContainerController
 
 from shardmw.backend.containers import BackendError
 from shardmw.backend.requests import Backend
-from shardmw.backend.rows import merge_rows, moved_row, remove_row, tombstone
+from shardmw.backend.rows import (
+    DURABLE_HEADER,
+    make_durable,
+    merge_rows,
+    moved_row,
+    remove_row,
+    tombstone,
+)
 from shardmw.core.layout import MICROSECONDS
 from shardmw.core.paths import Place
 from test.unit.fakeswift import HIDDEN, Logger, folder_in_memory
@@ -349,6 +356,25 @@ class TestMergeRows:
         gone = [tombstone(row, 1, SECOND_MOVE) for row in old.listing()]
         assert merge_rows(backend, {}, PLACE, 1, gone) is False
         assert not replicated.exists(HIDDEN, 'backing', 1)
+
+    def test_is_undone_by_no_loss_of_power_once_it_is_made_durable(
+        self, replicated, backend, rows
+    ):
+        """A transaction that follows puts it on the disk."""
+        merge_rows(backend, {}, PLACE, 1, rows)
+        broker = replicated.broker(HIDDEN, 'backing')
+        before = broker.get_info()
+        assert make_durable(backend, {}, PLACE)
+        broker = replicated.broker(HIDDEN, 'backing')
+        assert broker.metadata[DURABLE_HEADER.title()][0] == ''
+        assert broker.get_info() == before
+
+    def test_is_not_durable_if_a_replica_does_not_answer(
+        self, replicated, backend, rows
+    ):
+        merge_rows(backend, {}, PLACE, 1, rows)
+        replicated.lose(HIDDEN, 'backing', 1)
+        assert not make_durable(backend, {}, PLACE)
 
     @pytest.mark.parametrize('count', [1, 10_000])
     def test_takes_as_many_rows_as_a_listing_has(

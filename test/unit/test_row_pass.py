@@ -126,6 +126,7 @@ class Places:
     :ivar reported: what the pass has reported
     :ivar shows: False to hide copied rows, as tombstones of an earlier move do
     :ivar hidden: the names of hidden rows
+    :ivar lost: what a loss of power would lose of each place
     """
 
     policy_index = 0
@@ -141,6 +142,7 @@ class Places:
         self.reported = []
         self.shows = True
         self.hidden = set()
+        self.lost = {place: set() for place in self.rows}
 
     def place_in(self, shard: int | None) -> str:
         return 'root' if shard is None else f'shard {shard}'
@@ -155,12 +157,18 @@ class Places:
             self.hidden -= names
         else:
             self.rows[place] += sorted(names)
+            self.lost[place] = names
             if not self.shows:
                 self.hidden |= names
         return True
 
+    def make_durable(self, place) -> bool:
+        self.lost[place] = set()
+        return True
+
     def remove(self, rows, place, _policy) -> bool:
         for row in rows:
+            assert row['name'] not in self.lost['root']
             self.rows[place].remove(row['name'])
         return True
 
