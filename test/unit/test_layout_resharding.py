@@ -554,7 +554,8 @@ def test_a_late_row_that_is_settled_as_the_change_ends_is_listed(
         present = layout(swift)
         resharder._write(present.done(time.time()), present)
         swift.memcached.values.clear()
-        settling.append(spawn(settle, backend(swift), environ(), PATH))
+        arguments = (backend(swift), environ(), PATH, Pace(0))
+        settling.append(spawn(settle, *arguments))
         sleep(0.5)  # the row is copied
 
     swift.servers.before(old, end_and_settle)
