@@ -99,7 +99,7 @@ def test_answers_arrive_as_they_were_sent(found):
 def test_an_answer_that_is_cut_off_is_refused(found, data):
     body = b''.join(map(encode_found, found))
     cut = data.draw(st.integers(0, len(body) - 1))
-    with pytest.raises(ValueError, match=f' lines for {len(found)} reads'):
+    with pytest.raises(ValueError, match=f' no answer to {len(found)} reads'):
         decode_found(body[:cut], len(found))
 
 
