@@ -122,7 +122,8 @@ def reshard(
 
     Clients can read and write during the change. The container with the old
     versions of its objects is changed, too. If the command is interrupted,
-    run it again: it continues.
+    run it again: it continues. A container that Swift's own sharder has split
+    is converted as well, when no shard range is being split or shrunk.
 
     Before it begins, the command asks all object servers how many updates of
     containers they have yet to deliver, and fails if there are any.

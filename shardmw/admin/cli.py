@@ -288,7 +288,8 @@ def check(
     container is sharded by directory and one shard has far more rows than the
     others, another depth is advised instead: more shards would not help.
 
-    Containers that Swift's own sharder has split are left out.
+    Containers that Swift's own sharder has split are left out: no single
+    database has all of their rows. reshard converts them.
 
     The counts are those of the last report of container-updater. The exit
     code is 1 if a container is listed, or if its layout or an account cannot

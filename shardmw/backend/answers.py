@@ -29,6 +29,9 @@ from shardmw.core.paths import Path
 from shardmw.swift import SPLIT_STATES
 from shardmw.swift.proxy_app import headers_to_container_info
 
+#: What Swift's own sharder has made of a container.
+STATE_HEADER = 'X-Backend-Sharding-State'
+
 #: The Retry-After of a 503 for a request that got no turn.
 RETRY_SECONDS = 1
 
@@ -75,9 +78,14 @@ class Answer(NamedTuple):
         return self.status == HTTP_NOT_FOUND
 
     @property
+    def sharding_state(self) -> str:
+        """Return what Swift's own sharder has made of the container."""
+        return self.headers.get(STATE_HEADER, 'unsharded')
+
+    @property
     def is_split(self) -> bool:
         """Return True if Swift's own sharder has split the container."""
-        return self.info()['sharding_state'] in SPLIT_STATES
+        return self.sharding_state in SPLIT_STATES
 
     def rows(self) -> list[dict]:
         """Return the rows of a JSON listing.

@@ -20,6 +20,7 @@ from shardmw.core.placement import (
     shard_of,
     shards_of_range,
 )
+from shardmw.swift import SPLIT_STATES
 
 SWIFT_SOURCE = 'SMW'
 SHARD_COUNT_HEADER = 'X-Container-Shard-Count'
@@ -67,9 +68,10 @@ class BackendError(Exception):
         self.status = status
 
 
-#: In a container's cached info: the number of rows of its root, if the object
-#: count there is the sum over root and shards.
+#: In a container's cached info: the number of rows of its root, and their
+#: bytes, if the figures there are the sums over root and shards.
 ROOT_OBJECTS_KEY = 'shardmw_root_objects'
+ROOT_BYTES_KEY = 'shardmw_root_bytes'
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +124,11 @@ class LogicalContainer:
         """Return True if the root had rows when its info was read."""
         return self.root_objects > 0
 
+    @property
+    def is_split(self) -> bool:
+        """Return True if Swift's own sharder had split the root by then."""
+        return self.info.get('sharding_state') in SPLIT_STATES
+
     def shards(self) -> range:
         """Return the indices of the backing containers."""
         return range(self.layout.backing_count)
@@ -158,10 +165,13 @@ class LogicalContainer:
         return self.place_in(self.shard_of(name))
 
     def places_of(self, name: str) -> set[Place]:
-        """Return where rows of a name may be."""
+        """Return where rows of a name may be.
+
+        The row count of a root that is split may be old.
+        """
         sides = self.layout.rules.tombstones_to
         shards = {self._shard_on(side, name) for side in sides}
-        if self.may_have_strays:
+        if self.may_have_strays or self.is_split:
             shards.add(None)
         return {self.place_in(shard) for shard in shards}
 

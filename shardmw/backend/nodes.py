@@ -16,7 +16,7 @@ from swift.common.bufferedhttp import (
 )
 from swift.common.exceptions import ConnectionTimeout, ShortReadError
 from swift.common.header_key_dict import HeaderKeyDict
-from swift.common.http import is_server_error
+from swift.common.http import HTTP_MOVED_PERMANENTLY, is_server_error
 from swift.common.request_helpers import get_ip_port
 from swift.common.utils import GreenAsyncPile, Timestamp
 from swift.proxy.server import Application
@@ -239,7 +239,11 @@ def ask_primaries(
     for node in nodes:
         pile.spawn(ask, node)
     answers = [] if needs_all or waits else pile.waitall(SLOW_SECONDS)
-    knowing = sum(replica_of(answer).knows for answer in answers)
+    # Only a server that has the database redirects a row.
+    knowing = sum(
+        replica_of(answer).knows or answer.status == HTTP_MOVED_PERMANENTLY
+        for answer in answers
+    )
     if 2 * knowing <= len(nodes):
         answers += list(pile)
     return answers + [NO_ANSWER] * (len(nodes) - len(answers))

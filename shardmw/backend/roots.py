@@ -24,6 +24,7 @@ from shardmw.core.evidence import (
 )
 from shardmw.core.layout import Layout, parse_record, time_of_id
 from shardmw.core.paths import Path
+from shardmw.swift import COLLAPSED
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,8 @@ class RootState:
     :param replicas: how many replicas there are
     :param answered: how many of them have answered
     :param knowing: how many of them have a database
+    :param was_split: True if Swift's own sharder has split a replica, also if
+                      it has shrunk all ranges into the root since
     """
 
     answer: Answer | None
@@ -58,6 +61,7 @@ class RootState:
     replicas: int = 0
     answered: int = 0
     knowing: int = 0
+    was_split: bool = False
 
     @property
     def exists(self) -> bool:
@@ -147,6 +151,10 @@ def state_of(answers: list[Answer]) -> RootState:
         'replicas': len(answers),
         'answered': answered,
         'knowing': sum(each.knows for each in replicas),
+        'was_split': any(
+            a.is_success and (a.is_split or a.sharding_state == COLLAPSED)
+            for a in answers
+        ),
     }
     if found is Verdict.UNKNOWN:
         state = RootState(_without_record(answers), None, **numbers)
@@ -216,8 +224,42 @@ def contents_of(backend: Backend, env: dict, path: Path) -> Contents:
 
 def lists_nothing(backend: Backend, env: dict, path: Path) -> bool:
     """Return True if each replica of a root has answered, and lists no row."""
+    return _has_figures(backend, env, path, has_rows=False)
+
+
+def require_reported(
+    backend: Backend, env: dict, path: Path, is_sharded: bool
+) -> None:
+    """Check that the figures of a root that is split show if it has rows.
+
+    They are what Swift's sharder has reported last. Clients see them, and
+    Swift deletes the container if they are 0, and only then.
+
+    :param is_sharded: True if all rows have moved out of the root
+    :raises BackendError: if those of a replica do not, or if the root cannot
+                          be listed
+    """
+    has_rows = (
+        not is_sharded and contents_of(backend, env, path) is Contents.HOLDS
+    )
+    if not _has_figures(backend, env, path, has_rows):
+        raise BackendError(
+            None,
+            503,
+            "Swift's sharder has yet to report that the shard containers of "
+            f'{path.place} {"have rows" if has_rows else "are empty"} (run '
+            'container-sharder, then container-replicator)',
+        )
+
+
+def _has_figures(
+    backend: Backend, env: dict, path: Path, has_rows: bool
+) -> bool:
+    """Return True if each replica has answered, and agrees with `has_rows`."""
     replicas = map(replica_of, _heads(backend, env, path, waits=True))
-    return all(each.is_alive and not each.objects for each in replicas)
+    return all(
+        each.is_alive and (each.objects > 0) == has_rows for each in replicas
+    )
 
 
 def unproved(root: RootState) -> str:

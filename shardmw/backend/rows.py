@@ -10,10 +10,12 @@ import functools
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import NamedTuple
+from urllib.parse import unquote
 
 import orjson
 from swift.common.direct_client import direct_get_container
 from swift.common.header_key_dict import HeaderKeyDict
+from swift.common.http import HTTP_MOVED_PERMANENTLY
 from swift.common.request_helpers import get_sys_meta_prefix
 from swift.common.utils import (
     Timestamp,
@@ -49,6 +51,11 @@ PROBE_METHOD = 'OPTIONS'
 #: What a container server lists of a row. A release of Swift that lists more
 #: has further columns, which a row would lose when it moves.
 LISTED = frozenset({'name', 'bytes', 'hash', 'content_type', 'last_modified'})
+
+#: How many shard containers of Swift's own sharder may name another one, one
+#: after the other: a range is split or shrunk at most a few times while a
+#: tombstone is under way. After that, the tombstone is stored where it is.
+MOST_REDIRECTS = 5
 
 #: How many times, in whole seconds, to cache the conversion of.
 CACHED_SECONDS = 32_768
@@ -167,6 +174,7 @@ def remove_row(
     policy_index: int,
     name: str,
     timestamp: str,
+    redirects: int = 0,
 ) -> None:
     """Add a tombstone to a container's database, as object servers do.
 
@@ -174,12 +182,21 @@ def remove_row(
     database refuses it, and may get the row from another replica later. The
     request does not wait for a slow minority.
 
+    If Swift's own sharder has split the container, its servers can name the
+    shard container that has the row now, as they do for Swift's
+    object-updater. A proxy's cached shard ranges may be an hour old. Servers
+    open their database to see this, so they are not asked for nothing.
+
     :param timestamp: the X-Timestamp of the DELETE
+    :param redirects: how many containers, one after the other, may name
+                      another one
     :raises BackendError: if fewer than a majority have taken it
     """
     headers = {
         'X-Timestamp': timestamp,
         'X-Backend-Storage-Policy-Index': str(policy_index),
+        'X-Backend-Accept-Redirect': str(redirects > 0),
+        'X-Backend-Accept-Quoted-Location': 'true',
     }
     answers = ask_primaries(
         backend.proxy_app,
@@ -191,10 +208,30 @@ def remove_row(
         row=name,
     )
     _check_quorum(answers)
+    named = filter(None, map(_redirected_to, answers))
+    for shard in sorted(set(named) - {place}):
+        remove_row(
+            backend, env, shard, policy_index, name, timestamp, redirects - 1
+        )
+
+
+def _redirected_to(answer: Answer) -> Place | None:
+    """Return the shard container that an answer names, None for none."""
+    if answer.status != HTTP_MOVED_PERMANENTLY:
+        return None
+    location = unquote(answer.headers['Location'])
+    return Place(*location.split('/', 3)[1:3])
 
 
 def _check_quorum(answers: list[Answer]) -> None:
-    taken = sum(answer.is_success for answer in answers)
+    """Check that a majority has taken a request, or has redirected it.
+
+    :raises BackendError: if it has not
+    """
+    taken = sum(
+        answer.is_success or answer.status == HTTP_MOVED_PERMANENTLY
+        for answer in answers
+    )
     if taken < quorum_size(len(answers)):
         raise BackendError(
             None, 503, f'{taken} of {len(answers)} replicas stored the rows'

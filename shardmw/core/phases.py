@@ -5,8 +5,10 @@ The layout record, the filter, the mover, container sync and the commands read
 this table. No other code decides what a phase means.
 
 A *side* is the place or places of rows in one layout: backing containers, or
-the root of a plain container. OLD is the side before a change, NEW the side
-after it. A change that is cancelled goes back: the two sides are swapped.
+the root of a plain container. If Swift's own sharder has split that root, the
+shard containers stand for it (:mod:`shardmw.backend.split_roots`). OLD is the
+side before a change, NEW the side after it. A change that is cancelled goes
+back: the two sides are swapped.
 
 The table and the code around it keep these invariants. Code, tests and the
 breaks of the simulation cite their numbers:

@@ -156,6 +156,9 @@ INFO_SECTION = 'shardmw'
 #: The methods with which Swift's daemons read objects of backing containers.
 READS = ('GET', 'HEAD')
 
+#: In requests of Swift's sharder for the shard ranges of a root.
+RECORD_TYPE_ENV = 'HTTP_X_BACKEND_RECORD_TYPE'
+
 
 class ShardMiddleware(LoadedFilter):
     """Hands each request to the controller of its kind."""
@@ -253,6 +256,9 @@ class ShardMiddleware(LoadedFilter):
         if path.name:
             return self._parts.objects(req, path)
         if path.container:
+            is_for_ranges = env.get(RECORD_TYPE_ENV, '').lower() == 'shard'
+            if is_for_ranges and not self._faces_clients:
+                return self.app
             return self._parts.containers(req, path)
         return self._parts.accounts(req, path)
 

@@ -26,6 +26,7 @@ from shardmw.backend.accounts import AccountStats, add_counts
 from shardmw.backend.answers import Answer, ContainerStats
 from shardmw.backend.containers import (
     RECORD_HEADER,
+    ROOT_BYTES_KEY,
     ROOT_OBJECTS_KEY,
     STORED_SYNC_TO_NAME,
     BackendError,
@@ -42,6 +43,7 @@ from shardmw.swift.infocache import (
     RequestState,
     Unshared,
     get_cache_key,
+    info_at_hand,
     without_sharing_info,
 )
 from shardmw.swift.loading import InfoTarget
@@ -57,6 +59,10 @@ POLL_SECONDS = 0.05
 QUOTA_MARK = '-quota-'
 OBJECT_COUNT_HEADER = 'X-Container-Object-Count'
 BYTES_USED_HEADER = 'X-Container-Bytes-Used'
+
+#: In Swift's answer to a listing if it has cached the shard ranges of a root
+#: that is split. The headers are made from the cached info.
+CACHED_HEADER = 'X-Backend-Cached-Results'
 
 
 class InfoApp(InfoTarget):
@@ -172,6 +178,8 @@ def read_and_share(
         answer = read(*args)
     if not answer.is_success:
         return answer
+    if CACHED_HEADER in answer.headers:
+        _show_root_alone(env, path, answer.headers)
     if _needs_sums(path, answer.headers):
         key = get_cache_key(path.account, path.container)
         RequestState.of(env).unshared[key] = Unshared(
@@ -182,6 +190,14 @@ def read_and_share(
     else:
         _set_info(env, path, answer.headers)
     return answer
+
+
+def _show_root_alone(env: dict, path: Path, headers: HeaderKeyDict) -> None:
+    """Replace the sums in a root's headers by the figures of the root."""
+    info = info_at_hand(env, path.account, path.container) or {}
+    if ROOT_OBJECTS_KEY in info:
+        headers[OBJECT_COUNT_HEADER] = info[ROOT_OBJECTS_KEY]
+        headers[BYTES_USED_HEADER] = info[ROOT_BYTES_KEY]
 
 
 def share_with_sums(env: dict, path: Path, sums: Mapping) -> None:
@@ -247,6 +263,7 @@ def _add_figures(env: dict, path: Path, headers: Mapping) -> None:
         return
     info = {**infocache[key], **_figures(path, headers)}
     info.setdefault(ROOT_OBJECTS_KEY, infocache[key].get('object_count'))
+    info.setdefault(ROOT_BYTES_KEY, infocache[key].get('bytes'))
     infocache[key] = info
 
 

@@ -24,7 +24,7 @@ from shardmw.backend.containers import (
 )
 from shardmw.backend.nodes import ask_primaries
 from shardmw.backend.requests import Backend
-from shardmw.backend.roots import RootState, read_root
+from shardmw.backend.roots import RootState, read_root, require_reported
 from shardmw.backend.sync_settings import (
     agreed_settings,
     direct_sync,
@@ -171,6 +171,14 @@ class Executor:
         """Copy the tombstones of clients to where rows have moved."""
         row_pass.forward_tombstones(places)
 
+    def require_reported(self, is_sharded: bool) -> None:
+        """Check that Swift's sharder has reported where the rows are.
+
+        The arguments and the errors are those of
+        :func:`shardmw.backend.roots.require_reported`.
+        """
+        require_reported(self.backend, self.env, self.path, is_sharded)
+
     def delete(self, backing: Path) -> None:
         """Delete a backing container, if it is proved to be empty."""
         delete_if_empty(self.backend, self.env, backing)
@@ -262,6 +270,9 @@ class DryRun(Executor):
         self, row_pass: RowPass, places: list[Place]
     ) -> None:
         """Copy nothing: it belongs to moving rows."""
+
+    def require_reported(self, is_sharded: bool) -> None:
+        """Require nothing: the rows would have moved."""
 
     def delete(self, backing: Path) -> None:
         """Note that a shard would be deleted."""

@@ -170,7 +170,11 @@ class _Settling:
         for policy_index, places in self._by_policy(sources).items():
             late += self._tried(places, policy_index)
         strays = 0
-        has_rows = self.root.exists and self.root.answer.object_count > 0
+        # Until Swift's sharder reports them, rows of a root that it has split
+        # are not in its figures.
+        has_rows = self.root.was_split or (
+            self.root.exists and self.root.answer.object_count > 0
+        )
         if has_rows and (self.root.layout or self.root.is_revived):
             # memcached counts whole seconds
             kept_seconds = self.kept_seconds and self.kept_seconds + 1
@@ -221,9 +225,11 @@ class _Settling:
         """
         root = self.root
         is_for_root = root.exists and policy_index != root.policy_index
+        # RowPass knows its shard ranges; those in memcached may be old.
+        is_for_split = root.was_split and root.layout is None
 
         def place_of(name: str) -> Place:
-            if is_for_root:
+            if is_for_root or is_for_split:
                 return self.target.place_in(None)
             return self._row_targets.of(self.env, self.target, name)
 
@@ -238,6 +244,7 @@ class _Settling:
             place_of=place_of,
             may_be_hidden=not is_for_root,
             kept_seconds=kept_seconds,
+            was_split=root.was_split,
         )
         try:
             row_pass.run(places)
@@ -255,7 +262,11 @@ class _Settling:
             return
         root = read_root(self.backend, self.env, self.path)
         was_put = self.root.is_deleted and root.exists and not root.is_revived
-        if root.record != self.root.record or was_put or not root.is_proved:
+        is_same = (root.record, root.was_split) == (
+            self.root.record,
+            self.root.was_split,
+        )
+        if not is_same or was_put or not root.is_proved:
             raise BackendError(
                 None, 503, 'the container has changed meanwhile'
             )

@@ -34,6 +34,7 @@ from shardmw.backend.containers import BackendError, LogicalContainer
 from shardmw.backend.metrics import ADOPTED, LATE, RESHARDED_ROWS
 from shardmw.backend.roots import RootState, lists_nothing, unproved
 from shardmw.backend.rows import STAY_SECONDS
+from shardmw.backend.split_roots import split_root
 from shardmw.backend.sync_settings import agreed_settings
 from shardmw.core.layout import PLAIN, Layout
 from shardmw.core.paths import Path
@@ -140,7 +141,7 @@ class Resharding:
         self.report = report
         self.slots = slots or Slots()
         self._checked = 0.0
-        self._is_split = False
+        self._was_split = False
         # True if the container has synced at some point of the change.
         self._has_synced = False
         # The layout in which rows move, and since when no row has been found.
@@ -222,14 +223,22 @@ class Resharding:
             raise ChangeRefusedError(
                 f'it has {shards} shards{has_depth} already'
             )
+        if root.was_split:
+            try:
+                split_root(self.backend, self.env, self.path.place)
+            except BackendError as err:
+                raise ChangeRefusedError(str(err)) from err
         target = self._target(root, layout)
-        answers = [root.answer, *self.backend.head_shards(self.env, target)]
+        answers = self.backend.head_shards(self.env, target)
         require_success(answers)
-        if any(answer.is_split for answer in answers):
+        split = [answer.shard for answer in answers if answer.is_split]
+        if split:
             raise ChangeRefusedError(
-                "Swift's own sharder has split it, or one of its shards: "
-                'have it compacted into one database first '
-                '(swift-manage-shard-ranges compact)'
+                f"Swift's own sharder has split shard {split[0]}: set "
+                'auto_shard = false, and have it compacted into one database '
+                '(run swift-manage-shard-ranges compact on the database of '
+                f'{target.place_in(split[0])}, and then container-sharder, '
+                'until it is collapsed)'
             )
 
     def cancel(self) -> None:
@@ -303,6 +312,7 @@ class Resharding:
         if not root.is_proved:
             raise BackendError(None, 503, unproved(root))
         target = self._target(root, root.record)
+        self._was_split = root.was_split
         is_synced = self.executor.direct_sync(target, now)
         if root.layout is None:
             return 0
@@ -379,6 +389,8 @@ class Resharding:
         self._wait_until_known(layout, self._seconds_to_turn(root))
         self._direct_sync(layout)
         self._move(root)
+        if self._was_split:
+            self.executor.require_reported(is_sharded=layout.shards > 0)
         self._write(layout.done(time.time()), layout)
         return False
 
@@ -395,7 +407,10 @@ class Resharding:
         if not layout.rules.is_cancelled:
             if not self._target(root, layout).moves_to_root:
                 return 0
-            if lists_nothing(self.backend, self.env, self.path):
+            # The figures of a root that is split may be old.
+            if not root.was_split and lists_nothing(
+                self.backend, self.env, self.path
+            ):
                 return 0
         app = self.backend.proxy_app
         return CHECK_SECONDS + app.conn_timeout + app.node_timeout
@@ -457,13 +472,13 @@ class Resharding:
         root = self._proved_root(waits=False)
         if root.record != layout:
             raise _RecordChangedError
-        self._is_split = root.exists and root.answer.is_split
+        self._was_split = root.was_split
         self._checked = asked
         return root
 
-    def _check_before_rows_move(self, layout: Layout) -> None:
+    def _check_before_rows_move(self, layout: Layout, was_split: bool) -> None:
         self._check_record_of_late(layout)
-        if self._is_split:
+        if self._was_split != was_split:
             raise BackendError(
                 None, 503, f"Swift's sharder has split {self.path.place}"
             )
@@ -581,6 +596,7 @@ class Resharding:
         return row_pass
 
     def _row_pass(self, target: LogicalContainer) -> RowPass:
+        was_split = self._was_split
         return RowPass(
             self.backend,
             self.env,
@@ -588,8 +604,9 @@ class Resharding:
             target.policy_index,
             self.pace,
             self.options.asks_for_objects,
-            lambda: self._check_before_rows_move(target.layout),
+            lambda: self._check_before_rows_move(target.layout, was_split),
             self._note_moved,
+            was_split=was_split,
         )
 
     def _note_moved(self, rows: int) -> None:

@@ -10,6 +10,10 @@ the objects of all rows.
 A row is removed from its place STAY_SECONDS after every replica of the new
 place lists it, and when it is on their disks. So a listing that takes less
 time may read both places at once.
+
+If Swift's own sharder has split the root, the shard containers are its places:
+rows move out of each of them, or into the one whose range has their name. See
+:mod:`shardmw.backend.split_roots` for what this needs.
 """
 
 import time
@@ -41,6 +45,12 @@ from shardmw.backend.rows import (
     reading,
     require_known_columns,
     rows_in_request,
+)
+from shardmw.backend.split_roots import (
+    SplitRoot,
+    require_split,
+    require_whole,
+    split_root,
 )
 from shardmw.core.batch import (
     METHOD,
@@ -248,6 +258,8 @@ class RowPass:
                           None if in the root alone
     :param kept_seconds: how long proxies may cache what they have read from
                          the new places before the rows came
+    :param was_split: True if Swift's own sharder has split the root, also if
+                      it has shrunk all ranges into the root since
     :ivar found: how many rows it has found in wrong places, or without an
                  object
     :ivar moved: how many rows it has moved
@@ -266,23 +278,29 @@ class RowPass:
         place_of: Callable[[str], Place] | None = None,
         may_be_hidden: bool | None = None,
         kept_seconds: float = 0,
+        was_split: bool = False,
     ) -> None:
         self.backend = backend
         self.env = env
         self.base = backend.owner_env(env)
         self.target = target
         self.policy_index = policy_index
-        self.place_of = place_of or target.place_of
+        self._place_of = place_of or target.place_of
         self.may_be_hidden = may_be_hidden
         self.kept_seconds = kept_seconds
+        self.was_split = was_split
         self.pace = pace
         self._asks_for_objects = asks_for_objects
-        self._check = check
+        self._check_layout = check
         self._report = report
         self.found = self.moved = 0
         self.mover = RowMover(
-            backend, env, target.path, target.layout.offset, check
+            backend, env, target.path, target.layout.offset, self._check
         )
+        self._root = target.place_in(None)
+        # The shard containers of the root, and when they were asked for.
+        self._split: SplitRoot | None = None
+        self._split_checked = 0.0
         # What has been read from each place: the rows may not be used up yet.
         self._read: dict[Place, tuple[list[dict], list[dict], str | None]] = {}
         # False once a server has not answered as shardmw-container does.
@@ -296,6 +314,7 @@ class RowPass:
         :raises BackendError: if a place does not answer, or not all replicas
                               take their rows
         """
+        sources = self._databases(sources)
         # The root gets the rows of all shards in the order of their names if
         # all are read side by side.
         groups = [(place,) for place in sources]
@@ -306,6 +325,48 @@ class RowPass:
         self.found = self.moved = 0
         self.backend.for_each(self._move_out_of, chains, len(chains))
         return self.found
+
+    def _databases(self, places: list[Place]) -> list[Place]:
+        """Return places, with the shard containers of a root that is split.
+
+        :raises BackendError: if Swift's sharder is at work on them
+        """
+        self._split = None
+        if not self.was_split:
+            return places
+        self._split_checked = time.monotonic()
+        split = self._split = split_root(self.backend, self.env, self._root)
+        require = partial(require_split, self.backend, self.env)
+        self.backend.for_each(require, split.former, AT_A_TIME)
+        others = [place for place in places if place != self._root]
+        has_root = len(others) < len(places)
+        return [*others, *(split.places if has_root else [])]
+
+    def _check(self) -> None:
+        """Check that rows may be written now.
+
+        :raises BackendError: if the layout, or a shard range, has changed
+        """
+        self._check_layout()
+        now = time.monotonic()
+        if self._split is None or now - self._split_checked < STAY_SECONDS:
+            return
+        if split_root(self.backend, self.env, self._root) != self._split:
+            raise BackendError(
+                None, 503, f'the shard ranges of {self._root} have changed'
+            )
+        self._split_checked = now
+
+    def place_of(self, name: str) -> Place:
+        """Return the container whose database takes the row of a name."""
+        place = self._place_of(name)
+        if self._split is not None and place == self._root:
+            return self._split.place_of(name)
+        return place
+
+    def _may_be_split(self, place: Place) -> bool:
+        """Return True if a place is split, and has only misplaced rows."""
+        return self._split is not None and self._split.is_misplaced_in(place)
 
     def forward_tombstones(self, sources: list[Place]) -> None:
         """Copy the tombstones of clients to where rows have moved.
@@ -318,8 +379,9 @@ class RowPass:
         :raises BackendError: if a replica does not answer, or does not take
                               them
         """
-        for source in sources:
-            marker = ''
+        for source in self._databases(sources):
+            # Servers do not list those of a database that is split.
+            marker = None if self._may_be_split(source) else ''
             while marker is not None:
                 deletions, marker = self._deletions(source, marker)
                 places = by_place(deletions, self.place_of)
@@ -498,7 +560,7 @@ class RowPass:
                 if self._may_be_hidden_in(place)
             ),
             *(
-                partial(self._copy, rows, place, self._is_returning)
+                partial(self._copy, rows, place, self._adds_offset(place))
                 for place, rows in found.misplaced.items()
             ),
         ]
@@ -531,22 +593,33 @@ class RowPass:
             return self.mover.copy(part, place, self.policy_index, adds_offset)
 
         self._write(copy, place, rows)
+        if rows and self._is_listed_by_swift(place):
+            require_whole(self.backend, self.env, place)
 
-    @property
-    def _is_returning(self) -> bool:
-        """Return True if the rows go back to where they were.
+    def _adds_offset(self, place: Place) -> bool:
+        """Return True if all rows that move to a place get an offset.
 
-        All of them get an offset: a mover that was paused before the change
-        was cancelled may still send tombstones.
+        If rows go back to where they were, a mover that was paused before the
+        change was cancelled may still send tombstones. Into the databases of a
+        root that is split, Swift's sharder may bring tombstones of moves later
+        than the rows.
         """
-        return self.target.layout.rules.is_cancelled
+        if self.target.layout.rules.is_cancelled:
+            return True
+        return self.may_be_hidden is not False and self._is_listed_by_swift(
+            place
+        )
+
+    def _is_listed_by_swift(self, place: Place) -> bool:
+        """Return True if a place takes the rows of a root that is split."""
+        return self._split is not None and place in self._split.listed
 
     def _may_be_hidden_in(self, place: Place) -> bool:
         """Return True if tombstones of moves may hide copies in a place."""
         may_be = self.may_be_hidden
         if may_be is None:
-            may_be = place == self.target.place_in(None)
-        return may_be and not self._is_returning
+            may_be = place == self._root
+        return may_be and not self._adds_offset(place)
 
     def _show(self, rows: list[dict], place: Place) -> None:
         """Make copied rows visible in a place where tombstones may hide them.
@@ -613,16 +686,25 @@ class RowPass:
             default=None,
         )
         return {
-            place: self._to_ask(_up_to(end, agreed), _up_to(end, doubtful))
+            place: self._to_ask(
+                place, _up_to(end, agreed), _up_to(end, doubtful)
+            )
             for place, (agreed, doubtful, _) in pages.items()
         }, end
 
     def _to_ask(
-        self, agreed: list[dict], doubtful: list[dict]
+        self, place: Place, agreed: list[dict], doubtful: list[dict]
     ) -> tuple[list[dict], list[dict]]:
+        split = self._split
         if self._asks_for_objects:
             return [], [*agreed, *doubtful]
-        return agreed, doubtful
+        if split is None or place not in split.places:
+            return agreed, doubtful
+        sure, asked = [], [*doubtful]
+        for row in agreed:
+            is_asked = split.may_lack_tombstone(place, row['name'])
+            (asked if is_asked else sure).append(row)
+        return sure, asked
 
     def _page(
         self, place: Place, marker: str, limit: int
@@ -691,7 +773,7 @@ class RowPass:
                   deleted
         :raises BackendError: if a replica does not list it, unless all answer
                               and prove that it was deleted; or if Swift's own
-                              sharder has split it
+                              sharder has split it, unless that is known
         """
         answers = ask_primaries(
             self.backend.proxy_app, self.env, *place, 'GET', query=query
@@ -705,7 +787,8 @@ class RowPass:
             raise BackendError(
                 None, 503, f'{told} of {len(answers)} replicas list {place}'
             )
-        if any(answer.is_split for answer in answers):
+        is_split = any(answer.is_split for answer in answers)
+        if is_split and not self._may_be_split(place):
             raise BackendError(None, 503, f"Swift's sharder has split {place}")
         return [b''.join(answer.body) for answer in answers]
 

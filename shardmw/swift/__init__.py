@@ -9,3 +9,6 @@ here, and says why.
 
 #: The states of a container that Swift's own sharder has split.
 SPLIT_STATES = ('sharding', 'sharded')
+
+#: The state of a root whose shard ranges it has all shrunk into the root.
+COLLAPSED = 'collapsed'

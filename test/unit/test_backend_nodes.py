@@ -25,6 +25,7 @@ FOREVER = 60
 
 ALIVE = Answer(None, '204 No Content', HeaderKeyDict(), [])
 MISSING = Answer(None, '404 Not Found', HeaderKeyDict(), [])
+REDIRECTED = Answer(None, '301 Moved Permanently', HeaderKeyDict(), [])
 DELETED = MISSING._replace(headers=HeaderKeyDict({DELETE_TIMESTAMP: '7.0'}))
 
 
@@ -127,7 +128,7 @@ class TestSlowReplica:
             )
         )
 
-    @pytest.mark.parametrize('second', [ALIVE, DELETED])
+    @pytest.mark.parametrize('second', [ALIVE, DELETED, REDIRECTED])
     def test_is_not_waited_for_if_a_majority_knows(
         self, replicated, seconds, second
     ):

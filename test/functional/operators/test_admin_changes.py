@@ -7,7 +7,11 @@ import time
 from collections.abc import Callable
 
 import pytest
-from shardmw_bench.targets.native import shard_natively
+from shardmw_bench.targets.native import (
+    begin_sharding,
+    root_database,
+    shard_natively,
+)
 
 from shardmw.core.placement import hidden_account
 from test.functional.backing import forget_rows, put_rows
@@ -192,14 +196,16 @@ class TestCommandRefuses:
         ran = admin('--conf', str(conf), 'export', path_of(client, 'c'))
         assert (ran.returncode, ran.stdout) == (0, 'o000\n')
 
-    def test_a_container_that_swifts_sharder_has_split(
+    def test_a_container_that_swifts_sharder_is_splitting(
         self, cluster, client, refused
     ):
         fill(client, 'c', 9)
-        shard_natively(cluster, client.account, 'c', ['o004'])
+        database = root_database(cluster, client.account, 'c')
+        begin_sharding(database, ['o002', 'o004', 'o006'])
+        cluster.daemon('container-sharder')
         told = refused('reshard', 'c', '4')
-        assert told.startswith("Swift's own sharder has split it")
-        assert 'swift-manage-shard-ranges compact' in told
+        assert told.startswith("Swift's sharder is splitting or shrinking")
+        assert 'container-sharder' in told
 
     def test_a_container_whose_shard_swifts_sharder_has_split(
         self, cluster, client, backing, refused
@@ -209,7 +215,8 @@ class TestCommandRefuses:
         name = backing.shard_name('c', 0)
         shard_natively(cluster, hidden, name, ['o004'])
         told = refused('reshard', 'c', '8')
-        assert 'or one of its shards' in told
+        assert told.startswith("Swift's own sharder has split shard 0")
+        assert f'compact on the database of {hidden}/{name}' in told
 
 
 class TestOutput:

@@ -128,6 +128,7 @@ def begin_sharding(
 ) -> None:
     """Have the sharder split a container, as an operator does."""
     broker = ContainerBroker(str(database))
+    broker.get_info()  # reads the names of the account and the container
     ranges = make_shard_ranges(broker, shard_data(bounds), prefix)
     broker.merge_shard_ranges(ranges)
     now = Timestamp.now()
