@@ -29,9 +29,11 @@ from shardmw.backend.nodes import (
     Answered,
     ask_node,
     ask_primaries,
+    replica_of,
     request_headers,
 )
 from shardmw.backend.requests import Backend
+from shardmw.core.evidence import Verdict, verdict
 from shardmw.core.paths import Place
 
 #: How long rows that move stay in both places. A listing that reads the new
@@ -136,6 +138,8 @@ def make_durable(backend: Backend, env: dict, place: Place) -> bool:
     syncs the folder when it begins. So this one stores metadata without a
     value.
 
+    A container that is proved to be deleted takes rows, but no metadata.
+
     :returns: True if every replica has done so
     """
     answers = ask_primaries(
@@ -149,6 +153,9 @@ def make_durable(backend: Backend, env: dict, place: Place) -> bool:
             DURABLE_HEADER: '',
         },
     )
+    if all(answer.is_missing for answer in answers):
+        heads = ask_primaries(backend.proxy_app, env, *place, 'HEAD')
+        return verdict([replica_of(each) for each in heads]) is Verdict.DELETED
     return all(answer.is_success for answer in answers)
 
 

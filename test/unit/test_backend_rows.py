@@ -376,6 +376,19 @@ class TestMergeRows:
         replicated.lose(HIDDEN, 'backing', 1)
         assert not make_durable(backend, {}, PLACE)
 
+    def test_is_durable_enough_in_a_container_that_was_deleted(
+        self, replicated, backend
+    ):
+        replicated.direct('DELETE', f'/{PLACE}')
+        assert make_durable(backend, {}, PLACE)
+
+    def test_is_not_durable_if_all_replicas_are_missing(
+        self, replicated, backend
+    ):
+        for replica in range(3):
+            replicated.lose(HIDDEN, 'backing', replica)
+        assert not make_durable(backend, {}, PLACE)
+
     @pytest.mark.parametrize('count', [1, 10_000])
     def test_takes_as_many_rows_as_a_listing_has(
         self, replicated, backend, rows, count
