@@ -185,6 +185,7 @@ MUTATIONS = {
             ),
         ),
         ('all-power-convert', 'all-power-reshard'),
+        test='test_row_pass.py::test_rows_of_several_places_move_together',
     ),
     'removed-at-once': Mutation(
         'rows do not stay in their old place for a second',
