@@ -90,7 +90,7 @@ class Answer(NamedTuple):
     def rows(self) -> list[dict]:
         """Return the rows of a JSON listing.
 
-        :raises BackendError: if the body is none
+        :raises BackendError: if the body is no listing
         """
         text = b''.join(self.body) or b'[]'
         try:

@@ -50,7 +50,7 @@ HIDDEN = '.fuse_hidden'
 
 @dataclass(slots=True)
 class Unsynced:
-    """What the content of a file has had written since the last fsync.
+    """Keep what was written to a file since its last fsync.
 
     :ivar size: the least length since then
     :ivar parts: the offsets and lengths of what was written

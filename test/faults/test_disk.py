@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a disk that loses power keeps."""
+"""Test what a disk that loses power keeps."""
 
 import contextlib
 import os

@@ -17,7 +17,8 @@ from swift.common.direct_client import direct_delete_object
 from swift.common.utils import Timestamp
 
 from test.functional.client import Client
-from test.functional.conftest import SHARD_COUNT_HEADER
+from test.functional.conftest import SHARD_COUNT_HEADER, USER
+from test.functional.extra_proxy import running_detached_proxy
 
 SAIO = 'from shardmw_saio.cli import main; main(prog_name="shardmw-saio")'
 
@@ -180,6 +181,27 @@ def admin_of(cluster: Cluster) -> Admin:
 def resharder_of(cluster: Cluster) -> Resharder:
     """Return a runner of ``shardmw-resharder``, for fixtures."""
     return Resharder(cluster)
+
+
+def logins_at_two_proxies(
+    cluster: Cluster,
+) -> Iterator[list[Callable[[], Client]]]:
+    """Yield functions that log in, for fixtures.
+
+    The second one does so at a proxy with a memcached of its own.
+    """
+    key = cluster.users[USER]
+
+    def first() -> Client:
+        return Client.login(cluster.auth_url, USER, key)
+
+    with running_detached_proxy(cluster) as url:
+
+        def second() -> Client:
+            client = Client.login(f'{url}/auth/v1.0', USER, key)
+            return Client(url + client.account_path, client.token)
+
+        yield [first, second]
 
 
 def wait_until(is_true: Callable[[], bool]) -> None:

@@ -5,17 +5,21 @@ import json
 import random
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from shardmw_saio import Cluster, ClusterOptions
 
 from test.functional.client import Client
-from test.functional.conftest import SHARD_COUNT_HEADER, USER, unique
-from test.functional.extra_proxy import running_detached_proxy
+from test.functional.conftest import SHARD_COUNT_HEADER, unique
 from test.functional.history import Clients
-from test.functional.operating import SETTINGS, SETTLE_SECONDS, admin_of
+from test.functional.operating import (
+    SETTINGS,
+    SETTLE_SECONDS,
+    admin_of,
+    logins_at_two_proxies,
+)
 from test.history import History
 
 PROXY_LOGS = ('proxy-1.log', 'detached-proxy.log')
@@ -32,22 +36,7 @@ def cluster(tmp_path_factory) -> Iterator[Cluster]:
         yield cluster
 
 
-@pytest.fixture(scope='module')
-def clients(cluster) -> Iterator[list[Callable[[], Client]]]:
-    """Functions that log in at two proxies with memcacheds of their own."""
-    key = cluster.users[USER]
-
-    def first() -> Client:
-        return Client.login(cluster.auth_url, USER, key)
-
-    with running_detached_proxy(cluster) as url:
-
-        def second() -> Client:
-            auth = f'{url}/auth/v1.0'
-            client = Client.login(auth, USER, key)
-            return Client(url + client.account_path, client.token)
-
-        yield [first, second]
+clients = pytest.fixture(scope='module')(logins_at_two_proxies)
 
 
 @pytest.fixture

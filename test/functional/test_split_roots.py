@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from shardmw_bench.databases import databases, parts
@@ -27,14 +27,14 @@ from swift.container.backend import ContainerBroker
 
 from shardmw.core.paths import Place
 from test.functional.client import Client
-from test.functional.conftest import USER, unique
-from test.functional.extra_proxy import running_detached_proxy
+from test.functional.conftest import unique
 from test.functional.history import Clients, etag_of_body
 from test.functional.operating import (
     SETTINGS,
     SETTLE_SECONDS,
     Admin,
     admin_of,
+    logins_at_two_proxies,
     shards_of,
     update,
     wait_for_phase,
@@ -65,21 +65,7 @@ def cluster(tmp_path_factory) -> Iterator[Cluster]:
         yield cluster
 
 
-@pytest.fixture(scope='module')
-def clients(cluster) -> Iterator[list[Callable[[], Client]]]:
-    """Functions that log in at two proxies with memcacheds of their own."""
-    key = cluster.users[USER]
-
-    def first() -> Client:
-        return Client.login(cluster.auth_url, USER, key)
-
-    with running_detached_proxy(cluster) as url:
-
-        def second() -> Client:
-            client = Client.login(f'{url}/auth/v1.0', USER, key)
-            return Client(url + client.account_path, client.token)
-
-        yield [first, second]
+clients = pytest.fixture(scope='module')(logins_at_two_proxies)
 
 
 @pytest.fixture

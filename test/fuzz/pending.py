@@ -65,7 +65,7 @@ TIMES = _times()
 
 
 class _State(NamedTuple):
-    """What a client sees of a container."""
+    """Holds what a client sees of a container."""
 
     figures: dict
     is_deleted: bool
