@@ -11,6 +11,7 @@ import click
 from click.core import ParameterSource
 
 from shardmw.admin.arguments import AS_JSON, CONTAINER, Seconds
+from shardmw.admin.interrupts import interruptible
 from shardmw.admin.printing import (
     print_json,
     print_table,
@@ -143,7 +144,7 @@ def reshard(
         for plan in plans:
             _print_plan(plan)
         return
-    with _naming(container), _interruptible(context, container, reporter):
+    with _naming(container), _told(container, reporter):
         asked = changes.asked(container, shards, depth)
         paths = changes.begin(container, *asked, despite_backlog)
         _finish(changes, paths, reporter, options, DETACHED)
@@ -158,7 +159,7 @@ def reshard(
 def cancel(context: click.Context, container: Path, **options) -> None:
     """Cancel the change of A/C that is under way, and move its rows back."""
     changes, reporter = _changes(context, options)
-    with _naming(container), _interruptible(context, container, reporter):
+    with _naming(container), _told(container, reporter):
         paths = changes.cancel(container)
         _finish(changes, paths, reporter, options, CANCELLED)
 
@@ -238,24 +239,22 @@ def _naming(container: Path) -> Iterator[None]:
         raise AdminError(f'{container.place}: {err}') from err
 
 
-@contextlib.contextmanager
-def _interruptible(
-    context: click.Context, container: Path, reporter: '_Reporter'
-) -> Iterator[None]:
-    """Print the progress of the changes if the user interrupts the command."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        name = _shown(*container.place)
+def _told(
+    container: Path, reporter: '_Reporter'
+) -> contextlib.AbstractContextManager[None]:
+    """Print the progress of the changes if the user interrupts a block."""
+    name = _shown(*container.place)
+
+    def text() -> str:
         state = '; '.join(reporter.states()) or f'{name}: nothing is moved'
-        click.echo(
+        return (
             f'Interrupted: {state}. Clients can read, write and list. '
             '"shardmw-admin status" shows a change that was announced. To go '
             'on with it, run the command again, or shardmw-resharder. To go '
-            f'back, run "shardmw-admin cancel {name}".',
-            err=True,
+            f'back, run "shardmw-admin cancel {name}".'
         )
-        context.exit(FOUND)
+
+    return interruptible(text)
 
 
 class _Reporter:

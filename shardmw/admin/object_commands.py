@@ -10,6 +10,7 @@ from pathlib import Path as FilePath
 import click
 
 from shardmw.admin.arguments import AS_JSON, CONTAINER
+from shardmw.admin.interrupts import interruptible
 from shardmw.admin.printing import print_json, printable, report_seconds
 from shardmw.core.paths import Path
 from shardmw.reshard.errors import FOUND, AdminError
@@ -268,11 +269,9 @@ def empty(
             click.echo(f'{name}: {objects:,} objects, {size:,} bytes')
         return
     try:
-        for job in jobs:
-            job.run()
-    except KeyboardInterrupt:
-        click.echo(f'Interrupted: {reporter.text(done)}', err=True)
-        context.exit(FOUND)
+        with interruptible(lambda: f'Interrupted: {reporter.text(done)}'):
+            for job in jobs:
+                job.run()
     except Exception:
         click.echo(f'Stopped: {reporter.text(done)}', err=True)
         raise
