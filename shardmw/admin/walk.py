@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from swift.common.utils import ContextPool
 
+from shardmw.backend.answers import next_marker
 from shardmw.backend.backing_containers import listed_backing
 from shardmw.backend.containers import BackendError
 from shardmw.backend.page_limits import container_page
@@ -189,7 +190,10 @@ def rows_of(
                 answer.status,
                 f'{path.place} answered {answer.status}',
             )
-        return answer.rows()
+        rows = answer.rows()
+        if rows:
+            next_marker(path.place, marker, rows[0]['name'])
+        return rows
 
     # The first page is requested now, and not when it is needed.
     return _read_ahead(read, _pages.spawn(read, marker), page)

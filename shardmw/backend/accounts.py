@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from swift.common.http import HTTP_GONE, HTTP_NOT_FOUND
 
-from shardmw.backend.answers import ContainerStats
+from shardmw.backend.answers import ContainerStats, next_marker
 from shardmw.backend.containers import BackendError
 from shardmw.backend.nodes import ask_primaries
 from shardmw.backend.page_limits import account_page
@@ -173,7 +173,9 @@ def account_rows(
         yield from (row for row in rows if 'name' in row)
         if len(rows) < page:
             return
-        marker = _next_marker(account.account, marker, rows[-1]['name'])
+        marker = next_marker(
+            f'account {account.account}', marker, rows[-1]['name']
+        )
 
 
 def counts_of_replicas(
@@ -213,21 +215,7 @@ def counts_of_replicas(
         ends = [page[-1]['name'] for page in pages if len(page) == limit]
         if not ends:
             return counts
-        marker = _next_marker(account, marker, min(ends))
-
-
-def _next_marker(account: str, marker: str, last: str) -> str:
-    """Return the marker of the next page, the last name of a page.
-
-    :param marker: the marker of that page
-    :raises BackendError: if the name is not after it: a server that ignores
-                          markers would be asked without end
-    """
-    if last <= marker:
-        raise BackendError(
-            None, 503, f'account {account} lists {last!r} after {marker!r}'
-        )
-    return last
+        marker = next_marker(f'account {account}', marker, min(ends))
 
 
 def _is_figure(name: str) -> bool:

@@ -92,16 +92,7 @@ class Answer(NamedTuple):
 
         :raises BackendError: if the body is no listing
         """
-        text = b''.join(self.body) or b'[]'
-        try:
-            rows = orjson.loads(text)
-        except ValueError:
-            rows = None
-        if not isinstance(rows, list):
-            raise BackendError(
-                self.shard, 503, f'an answer is no listing ({text[:40]!r})'
-            )
-        return rows
+        return listing_of(b''.join(self.body), self.shard)
 
     def info(self) -> dict:
         """Return the container's info, like ``get_container_info``."""
@@ -129,6 +120,38 @@ class Verbatim:
             self.answer.status_line, list(self.answer.headers.items())
         )
         return self.answer.body
+
+
+def listing_of(body: bytes, shard: int | None = None) -> list:
+    """Return the entries of a JSON listing.
+
+    :param shard: the index of the shard that answered, None for anything else
+    :raises BackendError: if the body is no listing
+    """
+    try:
+        entries = orjson.loads(body or b'[]')
+    except ValueError:
+        entries = None
+    if not isinstance(entries, list):
+        raise BackendError(
+            shard, 503, f'an answer is no listing ({body[:40]!r})'
+        )
+    return entries
+
+
+def next_marker(where: object, marker: str, last: str) -> str:
+    """Return the marker of the next page, the last name of a page.
+
+    :param where: what is listed
+    :param marker: the marker of that page
+    :raises BackendError: if the name is not after it: a server that ignores
+                          markers would be asked without end
+    """
+    if last <= marker:
+        raise BackendError(
+            None, 503, f'{where} lists {last!r} after {marker!r}'
+        )
+    return last
 
 
 def require_success(answers: Iterable[Answer]) -> None:

@@ -181,6 +181,7 @@ def _account_rows(
     A server without the account yields none.
 
     :raises ClientException: if the server does not answer
+    :raises UnknownError: if it ignores markers: it would be asked without end
     """
     marker = start
     while True:
@@ -195,4 +196,6 @@ def _account_rows(
         yield from rows
         if len(rows) < ACCOUNT_LISTING_LIMIT:
             return
+        if rows[-1]['name'] <= marker:
+            raise UnknownError
         marker = rows[-1]['name']

@@ -18,7 +18,7 @@ from swift.common.request_helpers import get_sys_meta_prefix
 from swift.common.utils import Timestamp
 
 from shardmw.backend.accounts import account_rows
-from shardmw.backend.answers import Answer
+from shardmw.backend.answers import Answer, next_marker
 from shardmw.backend.containers import BackendError
 from shardmw.backend.requests import Backend
 from shardmw.backend.rows import deletion, merge_rows
@@ -78,7 +78,9 @@ class Register:
             for row in rows:
                 path = Path(API_VERSION, account, row['name'])
                 yield Note(path, _text_of(row))
-            marker = rows[-1]['name']
+            marker = next_marker(
+                f'register {account}', marker, rows[-1]['name']
+            )
 
     def note(self, path: Path, text: str = '') -> None:
         """Add a container, or renew its row.

@@ -25,11 +25,10 @@ from functools import partial
 from typing import NamedTuple
 from urllib.parse import quote
 
-import orjson
 from swift.common.constraints import CONTAINER_LISTING_LIMIT
 from swift.common.http import is_client_error
 
-from shardmw.backend.answers import require_success
+from shardmw.backend.answers import listing_of, next_marker, require_success
 from shardmw.backend.containers import BackendError, LogicalContainer
 from shardmw.backend.move_throttle import MOST_IN_REQUEST
 from shardmw.backend.nodes import ask_primaries, replica_of
@@ -413,7 +412,7 @@ class RowPass:
             return [], None
         newest: dict[str, str] = {}
         ends = []
-        for page in map(orjson.loads, bodies):
+        for page in map(listing_of, bodies):
             if len(page) == limit:
                 ends.append(page[-1][0])
             for name, timestamp in page:
@@ -423,7 +422,8 @@ class RowPass:
             deletion(name, timestamp, self.policy_index)
             for name, timestamp in newest.items()
         ]
-        return rows, min(ends, default=None)
+        end = min(ends, default=None)
+        return rows, end and next_marker(place, marker, end)
 
     def _merge(self, place: Place) -> Callable[[list[dict]], bool]:
         """Return the function that merges rows into a place."""
@@ -723,9 +723,11 @@ class RowPass:
             bodies = self._listings(place, query)
         if not bodies:
             return [], [], None
-        pages = [orjson.loads(body or b'[]') for body in bodies]
+        pages = [listing_of(body) for body in bodies]
         ends = [page[-1]['name'] for page in pages if len(page) == limit]
         end = min(ends, default=None)
+        if end is not None:
+            next_marker(place, marker, end)
         if len(set(bodies)) == 1:
             return pages[0], [], end
         # Of a row that replicas list differently, only one is moved.

@@ -6,6 +6,7 @@ from swift.common.swob import Request
 from shardmw.backend.answers import (
     Answer,
     Verbatim,
+    next_marker,
     require_success,
     unavailable,
 )
@@ -49,6 +50,16 @@ def test_an_answer_without_counts_has_zeros():
 )
 def test_rows_are_read_from_all_parts_of_a_body(body, rows):
     assert answer(200)._replace(body=body).rows() == rows
+
+
+@pytest.mark.parametrize('marker, last', [('a', 'a'), ('b', 'a')])
+def test_a_page_that_does_not_go_on_is_an_error(marker, last):
+    with pytest.raises(BackendError, match=f"a/c lists '{last}' after"):
+        next_marker('a/c', marker, last)
+
+
+def test_a_page_goes_on_from_its_last_name():
+    assert next_marker('a/c', 'a', 'b') == 'b'
 
 
 def test_a_client_gets_an_answer_unchanged():

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from swift.common.constraints import CONTAINER_LISTING_LIMIT
-from swift.common.swob import HTTPServiceUnavailable, Request
+from swift.common.swob import HTTPServiceUnavailable, Request, Response
 from swift.common.utils import Timestamp
 from swift.container.server import ContainerController
 
@@ -540,6 +540,20 @@ def test_pages_are_listed_by_swifts_own_code(answered):
     assert page(answered, 1) == (['b'], 'b')
     assert page(answered, 9) == (['b', 'c%'], None)
     assert answered.methods == ['GET'] * 2
+
+
+@pytest.mark.parametrize(
+    'body, problem',
+    [
+        (b'<html>', 'an answer is no listing'),
+        (b'{}', 'an answer is no listing'),
+        (b'[{"name": "a"}]', "lists 'a' after 'a'"),
+    ],
+)
+def test_an_answer_that_does_not_go_on_stops_the_move(answered, body, problem):
+    answered.apps[:] = [Response(request=Request.blank('/'), body=body)]
+    with pytest.raises(BackendError, match=problem):
+        page(answered, 1)
 
 
 def test_a_column_that_only_one_replica_lists_stops_the_move(

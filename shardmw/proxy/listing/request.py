@@ -30,7 +30,7 @@ from swift.common.constraints import (
 from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.swob import Request
 
-from shardmw.backend.answers import Answer, require_success
+from shardmw.backend.answers import Answer, next_marker, require_success
 from shardmw.backend.containers import BackendError, LogicalContainer
 from shardmw.backend.requests import HOST, Backend, newest_header
 from shardmw.backend.rows import STAY_SECONDS
@@ -313,11 +313,7 @@ class ListingRequest:
             strays.add(self._rows_of(ask, params, found))
             if len(found.names) < ask.limit or strays.fill_page:
                 return answer
-            last = found.names[-1]
-            if last <= ask.marker:
-                raise BackendError(
-                    None, 503, f'the root lists {last!r} after {ask.marker!r}'
-                )
+            last = next_marker('the root', ask.marker, found.names[-1])
             ask = ask._replace(marker=last)
 
     def _read_root_again(self, params: ListingParams) -> Rows:
