@@ -78,9 +78,8 @@ class Register:
             for row in rows:
                 path = Path(API_VERSION, account, row['name'])
                 yield Note(path, _text_of(row))
-            marker = next_marker(
-                f'register {account}', marker, rows[-1]['name']
-            )
+            where = Place(REGISTER, account)
+            marker = next_marker(where, marker, rows[-1]['name'])
 
     def note(self, path: Path, text: str = '') -> None:
         """Add a container, or renew its row.
