@@ -2,6 +2,7 @@
 """The tables of ``doc/reliability.md``, from the results of runs. Pure."""
 
 from collections.abc import Iterable
+from itertools import chain
 
 from test.faults.plan import Pair
 
@@ -22,14 +23,23 @@ HEAD = (
 
 
 def table(results: Iterable[dict]) -> str:
-    """Return the table of results, with a row for what fails and how."""
-    rows: dict[tuple[str, str], list[dict]] = {}
+    """Return the table of results, with a row for what fails and how.
+
+    Faults of one part share a row if no answer was wrong, nothing was lost,
+    and the same shares of requests were refused.
+    """
+    faults: dict[tuple[str, str], list[dict]] = {}
     for result in results:
         what, how, _ = result['cell'].split('-')
-        rows.setdefault((what, how), []).append(result)
-    lines = [_cells(*key, cells) for key, cells in rows.items()]
-    everything = [result for cells in rows.values() for result in cells]
-    lines.append(_cells('all', '', everything))
+        faults.setdefault((what, how), []).append(result)
+    rows: dict[tuple[str, ...], dict[str, list[dict]]] = {}
+    for (what, how), cells in faults.items():
+        rows.setdefault(_row_of(what, how, cells), {})[how] = cells
+    lines = [
+        _cells(what, ', '.join(row), [*chain(*row.values())])
+        for (what, *_), row in rows.items()
+    ]
+    lines.append(_cells('all', '', [*chain(*faults.values())]))
     return _markdown(HEAD, lines)
 
 
@@ -80,6 +90,13 @@ def put_in(page: str, name: str, text: str) -> str:
     if not found or end not in rest:
         raise ValueError(f'the page has no {begin} and {end}')
     return f'{before}{begin}\n\n{text}\n{end}{rest.partition(end)[2]}'
+
+
+def _row_of(what: str, how: str, results: list[dict]) -> tuple[str, ...]:
+    """Return what the faults that share a row of the table have in common."""
+    _, _, _, _, _, lost, wrong, *refused, _, _ = _cells(what, how, results)
+    is_alone = (lost, wrong) != ('0', '0')
+    return (what, *refused, how * is_alone)
 
 
 def _cells(what: str, how: str, results: list[dict]) -> tuple[str, ...]:

@@ -116,6 +116,33 @@ def test_the_table_sums_up_what_was_hit_and_how():
     ]
 
 
+def test_faults_of_a_part_share_a_row_of_the_table_if_their_results_agree():
+    refused = {'GET: 503': 100}
+    results = [
+        {
+            'cell': f'{fault}-objects',
+            'plain': outcome(well_seconds=well_seconds),
+            'sharded': outcome(**fields),
+        }
+        for fault, well_seconds, fields in (
+            ('proxy-killed', 3, {}),
+            ('proxy-stopped', 9, {'refused': refused}),
+            ('proxy-slow', 5, {}),
+            ('proxy-loop', 3, {'wrong': 1}),
+            ('proxy-clock', 3, {'wrong': 1}),
+            ('device-gone', 3, {}),
+        )
+    ]
+    rows = [line.split(' | ') for line in table(results).splitlines()[2:]]
+    assert [(row[0], *row[1:3], *row[6:10]) for row in rows[:-1]] == [
+        ('| proxy', 'killed, slow', '2', '0', '0.0%', '0.0%', '5 s'),
+        ('| proxy', 'stopped', '1', '0', '0.0%', '10.0%', '9 s'),
+        ('| proxy', 'loop', '1', '1', '0.0%', '0.0%', '3 s'),
+        ('| proxy', 'clock', '1', '1', '0.0%', '0.0%', '3 s'),
+        ('| device', 'gone', '1', '0', '0.0%', '0.0%', '3 s'),
+    ]
+
+
 def test_the_last_result_of_a_mutation_counts():
     found = [
         {'mutation': 'a', 'cell': '', 'what': ''},
