@@ -4,10 +4,11 @@
 import contextlib
 import os
 import signal
-import sys
 from collections.abc import Callable, Iterator
 
 from shardmw.reshard.errors import FOUND
+
+STDERR = 2
 
 
 @contextlib.contextmanager
@@ -20,7 +21,7 @@ def interruptible(text: Callable[[], str]) -> Iterator[None]:
 
     def end(_signal: int, _frame: object) -> None:
         # The signal may have come while a line was being printed.
-        os.write(sys.stderr.fileno(), f'{text()}\n'.encode())
+        os.write(STDERR, f'{text()}\n'.encode())
         os._exit(FOUND)
 
     before = signal.getsignal(signal.SIGINT)

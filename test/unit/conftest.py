@@ -10,8 +10,9 @@ from shardmw_bench import signals
 from shardmw.reshard import row_pass
 from test.unit.fakeswift import FakeSwift, fake_swift
 
-#: Both profiles try the same examples in every run, so that all machines get
-#: the same results. `default` tries few examples, so that tests are fast.
+#: All profiles try the same examples in every run, so that all machines get
+#: the same results. `default` tries few examples, so that tests are fast, and
+#: `releases` less, on each pair of releases of Swift and Python.
 settings.register_profile(
     'default',
     max_examples=50,
@@ -24,6 +25,9 @@ settings.register_profile(
     settings.get_profile('default'),
     max_examples=100,
     print_blob=True,
+)
+settings.register_profile(
+    'releases', settings.get_profile('default'), max_examples=10
 )
 settings.load_profile(os.environ.get('HYPOTHESIS_PROFILE', 'default'))
 

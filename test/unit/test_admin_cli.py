@@ -3,6 +3,7 @@
 
 import json
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -14,7 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from shardmw import __version__
-from shardmw.admin import cli
+from shardmw.admin import cli, interrupts
 from shardmw.backend.config import parse_options
 from shardmw.backend.containers import RECORD_HEADER, BackendError
 from shardmw.core.layout import Layout
@@ -271,16 +272,23 @@ class TestReshard:
         assert ran.stderr.splitlines()[-1] == deleted
         assert not swift.exists(ACCOUNT, 'c')
 
-    def test_that_is_interrupted_says_how_far_it_is(
-        self, swift, reshard, during_the_move
-    ):
-        def interrupt(_change):
-            raise KeyboardInterrupt
+    @pytest.fixture
+    def interrupt(self, monkeypatch):
+        """Return a function that sends what ^C sends."""
 
+        def leave(code: int):
+            raise SystemExit(code)
+
+        monkeypatch.setattr(interrupts.os, '_exit', leave)
+        return lambda *_args: signal.raise_signal(signal.SIGINT)
+
+    def test_that_is_interrupted_says_how_far_it_is(
+        self, swift, reshard, during_the_move, interrupt, capfd
+    ):
         during_the_move(interrupt)
         ran = reshard('2')
         assert ran.exit_code == 1
-        told = ran.stderr.splitlines()[-1]
+        told = capfd.readouterr().err.splitlines()[-1]
         assert told.startswith(
             f'Interrupted: {ACCOUNT}/c: moving, 0 rows moved. '
         )
@@ -289,16 +297,13 @@ class TestReshard:
         assert layout_of(swift).phase == 'moving'
 
     def test_that_is_interrupted_before_it_begins_says_so(
-        self, swift, reshard, monkeypatch
+        self, reshard, monkeypatch, interrupt, capfd
     ):
-        def interrupt(*_args):
-            raise KeyboardInterrupt
-
         monkeypatch.setattr(Resharding, 'begin', interrupt)
         ran = reshard('2')
         assert ran.exit_code == 1
         told = f'Interrupted: {ACCOUNT}/c: nothing is moved. '
-        assert ran.stderr.startswith(told)
+        assert capfd.readouterr().err.startswith(told)
 
     def test_is_refused_while_object_servers_have_updates_to_deliver(
         self, swift, reshard
