@@ -301,6 +301,10 @@ class TestVerdict:
             assert verdict(replicas) is Verdict.ALIVE
 
 
+def test_a_replica_has_no_times_and_no_rows_unless_it_tells_them():
+    assert Replica(Said.MISSING) == Replica(Said.MISSING, 0, 0, 0)
+
+
 class TestIsDecided:
     @pytest.mark.parametrize(
         ('knowing', 'silent', 'expected'),
@@ -347,6 +351,7 @@ class TestLastDeletion:
 
     def test_is_0_if_no_replica_knows_of_one(self):
         assert last_deletion([STALE_ROWS, MISSING, SILENT]) == 0
+        assert last_deletion([MISSING, SILENT]) == 0
 
 
 class TestContents:
