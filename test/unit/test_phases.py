@@ -128,6 +128,27 @@ def test_container_sync_never_reads_a_side_that_rows_leave():
         assert phase.syncs is None or phase.syncs is not phase.moves_from
 
 
+def test_container_sync_reads_the_root_unless_rows_return_to_it():
+    reads_root = {name: phase.syncs_root for name, phase in PHASES.items()}
+    assert reads_root == {
+        ANNOUNCED: True,
+        MOVING: False,
+        RETURNING: False,
+        DONE: True,
+    }
+
+
+def test_rows_that_return_get_an_offset_in_a_change_that_is_cancelled():
+    """Invariant I5."""
+    cancelled = {name: phase.is_cancelled for name, phase in PHASES.items()}
+    assert cancelled == {
+        ANNOUNCED: False,
+        MOVING: False,
+        RETURNING: True,
+        DONE: False,
+    }
+
+
 def test_sides_of_a_change_that_goes_back_are_swapped():
     back = CHANGE[RETURNING]
     assert back.sharding_of(NEW) == Sharding(4)
