@@ -18,7 +18,7 @@ from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.utils import Timestamp
 
 from shardmw.backend import nodes, roots
-from shardmw.backend.answers import Answer
+from shardmw.backend.answers import STATE_HEADER, Answer
 from shardmw.backend.containers import RECORD_HEADER, BackendError
 from shardmw.backend.nodes import (
     DELETE_TIMESTAMP,
@@ -184,6 +184,7 @@ class TestState:
         state = RootState(None, None)
         assert (state.is_absent, state.is_deleted) == (True, False)
         assert not (state.is_proved or state.is_safe or state.is_put)
+        assert state.was_split is False
         assert (state.deleted, state.answered, state.replicas) == (0, 0, 0)
         with pytest.raises(BackendError, match='0 of 0') as caught:
             state_of([])
@@ -295,6 +296,11 @@ class TestRevivedRoot:
         state = state_of(root.heads())
         assert (state.exists, state.is_revived) == (True, True)
         assert state.layout is None
+
+    def test_is_known_by_all_replicas_that_tell_of_the_deletion(self, root):
+        state = state_of(root.heads([0, 1]))
+        assert (state.deleted, state.knowing) == (root.now, 2)
+        assert (state.answered, state.replicas) == (2, 3)
 
     def test_is_what_the_replica_with_the_most_rows_says(self, root):
         assert state_of(root.heads()).answer.object_count == 2
@@ -455,6 +461,25 @@ def test_the_policy_is_that_of_the_newest_replica():
     for answer, index in zip(answers, '011', strict=True):
         answer.headers['X-Backend-Storage-Policy-Index'] = index
     assert state_of(answers).policy_index == 1
+
+
+@pytest.mark.parametrize(
+    ('sharding_state', 'was_split'),
+    [
+        ('unsharded', False),
+        ('sharding', True),
+        ('sharded', True),
+        ('collapsed', True),
+    ],
+)
+def test_a_root_was_split_if_swifts_sharder_has_split_a_replica(
+    sharding_state, was_split
+):
+    root = Root()
+    root.create(REPLICAS)
+    answers = root.heads()
+    answers[2].headers[STATE_HEADER] = sharding_state
+    assert state_of(answers).was_split is was_split
 
 
 def test_a_record_of_another_version_is_an_error():
