@@ -114,6 +114,14 @@ def test_a_sharding_is_shown_in_words(sharding, text):
     assert str(sharding) == text
 
 
+def test_a_layout_without_a_depth_spreads_rows_by_their_whole_names():
+    assert Layout(ID, 32).sharding == Sharding(32)
+
+
+def test_without_a_change_no_other_backing_container_may_have_rows():
+    assert Layout(ID, 4).backing_count == 4
+
+
 @pytest.mark.parametrize(
     'text',
     [
@@ -170,6 +178,7 @@ def test_anything_but_a_record_of_this_version_is_refused(text):
             record(version=3, depth=17),
             'depth 17, not a number from 1 to 16',
         ),
+        (record(version=3, former_depth=1), 'former_depth 1 without shards'),
         (record(shards=0), 'shards 0, not a number from 1 to 1024'),
         (record(id='7'), "id '7', not 13 hex digits"),
         ('32', "not an object: '32'"),
@@ -272,8 +281,9 @@ class TestChange:
 
     @given(counts.filter(bool), times)
     def test_of_the_depth_alone_has_other_backing_containers(self, count, now):
-        layout = Layout(ID, count, depth=1).announced(count, now, 2)
+        layout = Layout(ID, count).announced(count, now, 1)
         assert layout.id > layout.former_id == ID
+        assert parse_record(layout.to_record()) == layout
 
     @given(st.lists(counts, min_size=1, max_size=5), st.data())
     def test_has_later_serials_and_offsets_by_any_clocks(self, after, data):
@@ -338,6 +348,9 @@ class TestChange:
         assert time_of_id(announced.serial) == 1
         assert 1.00001 < time_of_id(announced.moving(1).serial) <= 1.00002
         assert time_of_id(announced.moving(2).serial) == 2
+
+    def test_has_an_offset_of_its_time_in_microseconds(self):
+        assert PLAIN.announced(4, 7).offset == 7_000_000
 
     def test_has_the_shards_of_before_after_the_new_ones(self):
         layout = Layout(ID, 4).announced(8, 0)
