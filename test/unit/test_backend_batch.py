@@ -103,16 +103,17 @@ def test_an_answer_that_is_cut_off_is_refused(found, data):
         decode_found(body[:cut], len(found))
 
 
-def test_an_answer_with_more_than_was_asked_for_is_refused():
+@pytest.mark.parametrize('body', [b'null\n\nnull', b'\nnull\n\n'])
+def test_an_answer_with_more_than_was_asked_for_is_refused(body):
     with pytest.raises(ValueError):
-        decode_found(b'null\n\nnull', 1)
+        decode_found(body, 1)
 
 
 @pytest.mark.parametrize(
     'headers', [b'0', b'""', b'[]', b'false', b'1', b'["X"]', b'{"X": 1}']
 )
 def test_an_answer_without_headers_is_refused(headers):
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match='no headers in line 0'):
         decode_found(headers + b'\n[]\n', 1)
 
 

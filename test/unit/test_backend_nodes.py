@@ -226,6 +226,9 @@ class TestReplicaOf:
         swift.servers.away = {'d0'}
         assert self.head(swift) == Replica(Said.SILENT)
 
+    def test_without_times_is_alive_and_was_never_deleted(self):
+        assert replica_of(ALIVE) == Replica(Said.ALIVE, put=1)
+
     def test_is_read_without_the_offset_of_a_time(self):
         headers = HeaderKeyDict(
             {

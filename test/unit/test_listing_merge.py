@@ -245,6 +245,13 @@ def test_the_end_is_estimated_anew_when_twice_as_many_sources_are_known():
     ]
 
 
+def test_the_first_source_can_show_where_the_page_probably_ends():
+    page = Page(range(3), 9)
+    first, second, _ = page.asks()
+    page.add(first, named('01234567'))
+    assert page.shortened(second) == Ask(1, None, 9, '7')
+
+
 def test_an_end_that_was_too_early_has_sources_asked_again():
     page = Page(range(8), 80)
     asks = page.asks()
@@ -302,6 +309,7 @@ def test_rows_of_the_root_ask_nothing():
     page.add(ask, named(['c']))
     assert page.asks() == []
     assert page.rows().names == ['a', 'b']
+    assert page.row_count == 2
 
 
 @pytest.mark.parametrize('reverse', [True, False])

@@ -116,6 +116,7 @@ def test_a_prefix_without_an_end_is_left_to_one_database(character):
         ('prefix=a%ED%9F%BF&end_marker=a%EE%80%80', True),
         ('prefix=a%F4%8F%BF%BF&end_marker=a', True),
         ('prefix=abc%ED%9F%BF&end_marker=abc', False),
+        ('prefix=abc%ED%9F%BF&end_marker=abcd', False),
         ('prefix=abc%ED%9F%BF&end_marker=abd', True),
     ],
 )

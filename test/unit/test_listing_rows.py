@@ -90,9 +90,12 @@ def test_a_name_may_come_first_in_its_row(name):
     assert to_json(cut.texts) == json.dumps([row]).encode()
 
 
-def test_a_listing_is_not_decoded(monkeypatch):
+@pytest.mark.parametrize(
+    'second', [{'bytes': 2, 'name': '\u2603'}, {'subdir': 'b/'}]
+)
+def test_a_listing_is_not_decoded(monkeypatch, second):
     monkeypatch.setattr(rows, 'rows_of', None)
-    listing = [{'bytes': 1, 'name': '{a}'}, {'bytes': 2, 'name': '\u2603'}]
+    listing = [{'bytes': 1, 'name': '{a}'}, second]
     assert parse_rows(json.dumps(listing).encode()).names == names_of(listing)
 
 
@@ -123,6 +126,18 @@ def test_the_newer_of_two_rows_is_kept():
 )
 def test_json_that_is_no_listing_is_refused(body):
     with pytest.raises(ValueError):
+        parse_rows(body)
+
+
+@pytest.mark.parametrize(
+    ('body', 'text'),
+    [
+        (b'{}', 'no JSON array but'),
+        (b'[{"name": "a"}, 1]', 'no name in row 1'),
+    ],
+)
+def test_the_error_says_why_json_is_no_listing(body, text):
+    with pytest.raises(ValueError, match=text):
         parse_rows(body)
 
 

@@ -68,6 +68,7 @@ class Container:
             for ask in asks:
                 after = marker if ask.marker is None else ask.marker
                 page.add(ask, self.rows(ask.source, after, ask.limit))
+        assert page.asks() == []
         assert page.can_be_continued()
         return page.rows().names
 
@@ -120,6 +121,11 @@ def test_misplaced_rows_hide_no_other(stored, misplaced, limit):
     walked = Container(stored, misplaced=misplaced - stored).walk(limit)
     assert stored <= set(walked)
     assert len(walked) == len(set(walked))
+
+
+def test_a_misplaced_row_is_listed_if_pages_begin_after_later_rows():
+    container = Container(['2d', '2e'], misplaced=['1c'])
+    assert container.page('', limit=10) == ['1c', '2d', '2e']
 
 
 @given(st.sets(names), st.sets(names, max_size=8), limits)

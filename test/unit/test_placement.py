@@ -184,11 +184,25 @@ def test_a_range_within_one_directory_of_the_depth_reads_one_shard(
 
 
 def test_a_listing_of_all_names_reads_all_shards():
+    assert tuple(placement.ALL_NAMES) == ('', '', '')
     assert placement.shards_of_range(placement.ALL_NAMES, 8, 1) == range(8)
+
+
+def test_a_listing_without_a_depth_reads_all_shards():
+    assert placement.shards_of_range(NameRange('a/'), 8) == range(8)
 
 
 def test_a_plain_container_has_no_shards_to_read():
     assert placement.shards_of_range(NameRange('a/'), 0, 1) == range(0)
+
+
+@pytest.mark.parametrize(
+    ('key', 'bucket'),
+    [(0x021FBF4E666313AB, 0), (0x355997F8666313AB, 1023)],
+)
+def test_the_last_key_of_a_bucket_and_the_next_one(key, bucket):
+    """The first jump is to 2 ** 31 / 2 ** 21 = 1024, or to just below it."""
+    assert placement.jump_consistent_hash(key, 1024) == bucket
 
 
 @given(names, counts)

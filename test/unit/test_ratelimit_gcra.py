@@ -194,6 +194,17 @@ def test_an_idle_container_lacks_a_quarter_or_a_second_of_its_burst(
     assert limit.idle_burst == idle_burst * SECOND
 
 
+def test_a_counter_is_moved_by_whole_numbers():
+    limit = limit_of(1_000, 2 * SECOND, workers=100)
+    numbers = [
+        limit.max_lease,
+        limit.idle_burst,
+        limit.horizon,
+        limit.slots_within_max_wait(NOW, NOW),
+    ]
+    assert {type(number) for number in numbers} == {int}
+
+
 @pytest.mark.parametrize(
     ('interval', 'workers', 'horizon'),
     [
