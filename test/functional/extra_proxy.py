@@ -27,6 +27,10 @@ def running_proxy(
 ) -> Iterator[str]:
     """Run a proxy with a changed copy of the first proxy's configuration.
 
+    Swift before 2.37 ignores ``swift_dir`` in the configuration of a proxy, and
+    the embedded one reads the swift.conf beside it. So the copy is in that
+    folder.
+
     :param name: the name of its configuration file and its log
     :returns: its URL
     """
@@ -34,7 +38,7 @@ def running_proxy(
     conf.optionxform = str
     conf.read(cluster.path / 'etc' / 'proxy-1.conf')
     change(conf)
-    path = cluster.path / 'etc' / f'{name}.conf'
+    path = Path(conf['DEFAULT']['swift_dir'], f'{name}.conf')
     log = cluster.path / 'log' / f'{name}.log'
     with PortReservations() as reservations:
         port = reservations.pick()

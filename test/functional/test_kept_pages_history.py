@@ -21,6 +21,7 @@ from test.functional.client import Client
 from test.functional.conftest import USER, make_sharded
 from test.functional.history import Worker, merged
 from test.functional.memcached import flush
+from test.functional.operating import wait_until
 from test.functional.statsd import Statsd
 from test.functional.test_faults import LASTING_TOKENS, LASTING_TRUST
 
@@ -149,8 +150,8 @@ def test_a_walk_never_misses_an_object_nor_lists_it_twice(
     works.append(lambda: counts.update(statsd.counts(1)))
     with memcached(cluster), repeating(works):
         time.sleep(SECONDS)
+        wait_until(lambda: counts['listing.kept'] >= 20)
     history = merged([*workers, *walkers])
     print('seed', SEED, dict(history.counts), counts['listing.kept'])
-    assert counts['listing.kept'] >= 20
     violations = history.violations()
     assert [history.text(each) for each in violations[:1]] == []
