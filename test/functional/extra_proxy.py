@@ -27,9 +27,8 @@ def running_proxy(
 ) -> Iterator[str]:
     """Run a proxy with a changed copy of the first proxy's configuration.
 
-    Swift before 2.37 ignores ``swift_dir`` in the configuration of a proxy, and
-    the embedded one reads the swift.conf beside it. So the copy is in that
-    folder.
+    Proxies before Swift 2.37 ignore their ``swift_dir``, and the embedded ones
+    read the swift.conf beside their configuration. So the copy is there.
 
     :param name: the name of its configuration file and its log
     :returns: its URL
