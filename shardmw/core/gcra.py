@@ -54,7 +54,7 @@ class Limit(NamedTuple):
     interval: int
     burst: int
     max_wait: int
-    workers: int = 1
+    workers: int
 
     @property
     def max_lease(self) -> int:

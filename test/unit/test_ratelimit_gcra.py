@@ -28,7 +28,8 @@ reset_numbers = st.integers(0, RESET_MASK)
 
 
 def limit_of(interval: int, burst: int = 0, **others: int) -> Limit:
-    return Limit(interval, burst, **{'max_wait': 60 * SECOND, **others})
+    others = {'max_wait': 60 * SECOND, 'workers': 1, **others}
+    return Limit(interval, burst, **others)
 
 
 def start_times(arrivals: list[int], limit: Limit) -> list[int]:

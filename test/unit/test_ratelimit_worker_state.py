@@ -9,7 +9,8 @@ NOW = 60_000_000 * SECOND
 
 
 def limit_of(interval: int, burst: int = 0, **others: int) -> Limit:
-    return Limit(interval, burst, **{'max_wait': 60 * SECOND, **others})
+    others = {'max_wait': 60 * SECOND, 'workers': 1, **others}
+    return Limit(interval, burst, **others)
 
 
 class TestLeasedSlots:
