@@ -302,6 +302,26 @@ def test_a_source_whose_rows_end_with_the_page_is_not_asked_again(reverse):
     assert page.asks() == []
 
 
+def test_a_source_that_was_cut_off_by_its_limit_is_asked_again():
+    page = Page(range(4), 100, is_wanted=lambda n: not 'a050' <= n <= 'a099')
+    *early, late = page.asks()
+    for ask, letter in zip(early, 'mno', strict=True):
+        page.add(ask, named(f'{letter}{i:03}' for i in range(ask.limit)))
+    ask = page.shortened(late)
+    assert ask.end == 'o014'
+    page.add(ask, named(f'a{i:03}' for i in range(100)))
+    assert 3 in [each.source for each in page.asks()]
+
+
+def test_a_source_that_was_asked_again_is_one_source_of_a_sample():
+    page = Page([0], 10, is_wanted=lambda name: name.endswith('0'))
+    for name in 'abc':
+        (ask,) = page.asks()
+        page.add(ask, named(f'{name}{i}' for i in range(ask.limit)))
+    page.open([1])
+    assert page.shortened(page.asks()[-1]).source == 1
+
+
 def test_rows_of_the_root_ask_nothing():
     page = Page([0], 2)
     page.merge(named(['a', 'b']))
