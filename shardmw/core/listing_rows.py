@@ -32,9 +32,7 @@ _BACKSLASH = b'\\'
 _PLAIN_NAME = re.compile('"name": "([^"]*)"')
 
 #: The name of an object or of a subdir, with its escapes.
-_ESCAPED_NAME = re.compile(
-    rb'"(?:name|subdir)": "([^"\\]*(?:\\.[^"\\]*)*)"', re.DOTALL
-)
+_ESCAPED_NAME = re.compile(rb'"(?:name|subdir)": "([^"\\]*(?:\\.[^"\\]*)*)"')
 
 
 class Rows(NamedTuple):
