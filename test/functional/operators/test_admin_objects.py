@@ -31,6 +31,9 @@ VERSIONED = {'X-Versions-Enabled': 'true'}
 #: How many objects a container has that takes seconds to empty.
 MANY = 300
 
+#: How many objects the command deletes at once.
+AT_ONCE = 16
+
 
 def make(client: Client, shards: int, names=NAMES) -> str:
     container = unique('objects')
@@ -187,7 +190,8 @@ class TestEmpty:
         left = client.listing(container).names()
         assert 0 < len(left) < MANY
         done = emptied(admin, where)
-        assert done['objects'] == len(left)
+        # Servers go on with the deletions that were under way.
+        assert 0 <= len(left) - done['objects'] <= AT_ONCE
         assert client.listing(container).names() == []
 
     def test_leaves_what_clients_write_meanwhile(self, admin, client):
