@@ -144,7 +144,7 @@ def reshard(
         for plan in plans:
             _print_plan(plan)
         return
-    with _naming(container), _told(container, reporter):
+    with _naming(container), _interruptible(container, reporter):
         asked = changes.asked(container, shards, depth)
         paths = changes.begin(container, *asked, despite_backlog)
         _finish(changes, paths, reporter, options, DETACHED)
@@ -159,7 +159,7 @@ def reshard(
 def cancel(context: click.Context, container: Path, **options) -> None:
     """Cancel the change of A/C that is under way, and move its rows back."""
     changes, reporter = _changes(context, options)
-    with _naming(container), _told(container, reporter):
+    with _naming(container), _interruptible(container, reporter):
         paths = changes.cancel(container)
         _finish(changes, paths, reporter, options, CANCELLED)
 
@@ -239,7 +239,7 @@ def _naming(container: Path) -> Iterator[None]:
         raise AdminError(f'{container.place}: {err}') from err
 
 
-def _told(
+def _interruptible(
     container: Path, reporter: '_Reporter'
 ) -> contextlib.AbstractContextManager[None]:
     """Print the progress of the changes if the user interrupts a block."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happens when the user interrupts a command."""
+"""End a command when the user interrupts it."""
 
 import contextlib
 import os
@@ -21,7 +21,7 @@ def interruptible(text: Callable[[], str]) -> Iterator[None]:
 
     def end(_signal: int, _frame: object) -> None:
         # The signal may have come while a line was being printed.
-        os.write(STDERR, f'{text()}\n'.encode())
+        os.write(STDERR, f'{text()}\n'.encode(errors='replace'))
         os._exit(FOUND)
 
     before = signal.getsignal(signal.SIGINT)

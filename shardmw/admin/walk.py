@@ -192,7 +192,7 @@ def rows_of(
             )
         rows = answer.rows()
         if rows:
-            next_marker(path.place, marker, rows[0]['name'])
+            next_marker(path.place, marker, rows[-1]['name'])
         return rows
 
     # The first page is requested now, and not when it is needed.

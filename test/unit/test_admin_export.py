@@ -3,15 +3,18 @@
 
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis.strategies import integers, lists
 from swift.common import constraints
+from swift.common.header_key_dict import HeaderKeyDict
 
 from shardmw.admin import export, walk
 from shardmw.admin.walk import is_unique, places_of, taking_turns
-from shardmw.backend.containers import RECORD_HEADER
+from shardmw.backend.answers import Answer
+from shardmw.backend.containers import RECORD_HEADER, BackendError
 from shardmw.core.layout import Layout
 from shardmw.core.paths import Path
 from shardmw.core.placement import backing_container, shard_of
@@ -202,3 +205,12 @@ def test_iterators_take_turns(items, most):
     assert len({*first}) >= min(
         most, sum(1 for own in items[:most] if own), len(found)
     )
+
+
+def test_a_walk_stops_at_a_server_that_ignores_markers():
+    body = b'[{"name": "a"}, {"name": "b"}, {"name": "c"}]'
+    same = Answer(None, '200 OK', HeaderKeyDict(), [body])
+    backend = SimpleNamespace(send=lambda *_args: same)
+    cluster = SimpleNamespace(backend=backend, base={})
+    with pytest.raises(BackendError, match="lists 'c' after 'c'"):
+        list(walk.rows_of(cluster, PATH, 3))

@@ -1,4 +1,5 @@
-"""A command ends when the user interrupts it, whatever its code catches."""
+# SPDX-License-Identifier: Apache-2.0
+"""Test that a command ends on ^C, whatever its code catches."""
 
 import signal
 import subprocess

@@ -618,3 +618,11 @@ class TestPlaceOfTheRow:
         heads = [self.HEAD, self.HEAD, HeaderKeyDict({**self.HEAD, **header})]
         with pytest.raises(UnknownError):
             target_of(self.STORED, self.PLACE, 'o', heads)
+
+
+def test_a_server_that_ignores_markers_is_not_asked_without_end(monkeypatch):
+    monkeypatch.setattr(dark_data, 'ACCOUNT_LISTING_LIMIT', 1)
+    same = {}, [{'name': 'c'}]
+    monkeypatch.setattr(dark_data, 'direct_get_account', lambda *_, **__: same)
+    with pytest.raises(dark_data.UnknownError):
+        list(dark_data._account_rows({}, 1, 'a', '', ''))

@@ -6,9 +6,11 @@ from dataclasses import replace
 from unittest import mock
 
 import pytest
+from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.swob import Request
 from swift.common.utils import Timestamp
 
+from shardmw.backend.answers import Answer
 from shardmw.backend.backing_containers import listed_backing
 from shardmw.backend.containers import BackendError
 from shardmw.backend.move_throttle import Throttle
@@ -385,6 +387,17 @@ def test_the_register_lists_what_changes(swift):
     resharder.run()
     register.remove(PATH)
     assert list(register.changes(ACCOUNT)) == []
+
+
+def test_the_register_stops_at_a_server_that_ignores_markers(
+    swift, monkeypatch
+):
+    register = Register(backend(swift), environ())
+    body = b'[{"name": "c", "hash": ""}]'
+    same = Answer(None, '200 OK', HeaderKeyDict(), [body])
+    monkeypatch.setattr(register, '_list', lambda *_args: same)
+    with pytest.raises(BackendError, match="lists 'c' after 'c'"):
+        list(register.changes(ACCOUNT))
 
 
 def test_the_register_lists_a_change_that_was_dropped_as_it_began(
