@@ -14,7 +14,6 @@ from shardmw_bench.kinds import native
 from shardmw_bench.targets.native import (
     REPLICATOR,
     SHARDER,
-    begin_sharding,
     find_ranges,
     root_database,
     shard_natively,
@@ -409,10 +408,15 @@ def test_a_container_becomes_plain_on_its_shard_ranges(
 def test_a_container_that_is_split_in_part_is_refused(
     cluster, admin, client, filled
 ):
-    database = root_database(cluster, client.account, filled)
-    begin_sharding(database, BOUNDS)
-    cluster.daemon(SHARDER)
-    ran = admin('reshard', f'{client.account}/{filled}', '4')
+    """One replica has been brought back from before it was split."""
+    path = (client.account, filled)
+    last = databases(cluster, *path)[-1]
+    ContainerBroker(str(last)).get_info()  # commits the rows that wait
+    before = last.read_bytes()
+    shard_natively(cluster, *path, BOUNDS)
+    databases(cluster, *path)[-1].unlink()
+    last.write_bytes(before)
+    ran = admin('reshard', '/'.join(path), '4')
     assert ran.returncode == 1
     assert 'its replicas are sharded, unsharded' in ran.stderr
     assert 'run container-replicator and container-sharder' in ran.stderr
