@@ -152,8 +152,7 @@ class Site:
         )
         for spare in self.spares():
             spare.mkdir(exist_ok=True)
-        self.admin = Admin(self.cluster)
-        self.admin.command = on_host(self.host_of('mover'), self.admin.command)
+        self.admin = Admin(self.cluster, self.host_of('mover'))
         key = self.cluster.users[USER]
         self._login = Client.login(self.cluster.auth_url, USER, key)
         for node in NODES:

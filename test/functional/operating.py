@@ -10,9 +10,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import pytest
 from shardmw_saio import Cluster
+from shardmw_saio.commands import on_host
+from shardmw_saio.options import Host
+from shardmw_saio.topology import LOCAL
 from swift.common.direct_client import direct_delete_object
 from swift.common.utils import Timestamp
 
@@ -36,6 +40,9 @@ SETTINGS = {
 #: How long the old place has to stay empty, in seconds.
 SETTLE_SECONDS = '1'
 
+#: What shardmw-admin loads when it needs it.
+LOADED = ('swift.common.internal_client', 'swift.proxy.server')
+
 PATIENCE_SECONDS = 90
 POLL_SECONDS = 0.1
 
@@ -51,25 +58,36 @@ SECTION = 'shardmw-resharder'
 class Admin:
     """Runs ``shardmw-admin`` on a cluster."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        self.command = [sys.executable, '-c', SAIO, 'admin']
-        self.command += ['--dir', str(cluster.path)]
+    def __init__(self, cluster: Cluster, host: Host = LOCAL) -> None:
+        self.cluster = cluster
+        self.host = host
 
     def start(self, *arguments: str) -> subprocess.Popen:
         return subprocess.Popen(
-            [*self.command, *arguments],
+            self._command(*arguments),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
 
     def __call__(self, *arguments: str) -> subprocess.CompletedProcess:
-        return subprocess.run(
-            [*self.command, *arguments],
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
+        """Run it to its end."""
+        with TemporaryFile('w+') as output, TemporaryFile('w+') as errors:
+            run = self.cluster.call(
+                'shardmw_saio.cli',
+                ['admin', '--dir', str(self.cluster.path), *arguments],
+                output.fileno(),
+                errors.fileno(),
+                LOADED,
+                self.host,
+            )
+            code = run.wait(300)
+            told = [each.seek(0) or each.read() for each in (output, errors)]
+        return subprocess.CompletedProcess(arguments, code, *told)
+
+    def _command(self, *arguments: str) -> list[str]:
+        run = [sys.executable, '-c', SAIO, 'admin', '--dir']
+        return on_host(self.host, [*run, str(self.cluster.path), *arguments])
 
     def reshard(self, client: Client, container: str, shards: int) -> dict:
         """Change a layout; return the printed state.
@@ -119,28 +137,33 @@ class Resharder:
 
     def once(self, **options: object) -> str:
         """Run it once, to make all changes under way; return its log."""
-        with self._run('daemon', options) as daemon:
-            code = daemon.process.wait(PATIENCE_SECONDS)
-            assert code == 0, daemon.log()
-            return daemon.log()
+        conf, log = self._write(options)
+        with log.open('ab') as file:
+            run = self.cluster.call(
+                'shardmw_saio.launch',
+                ['daemon', SECTION, str(conf), str(log)],
+                file.fileno(),
+                file.fileno(),
+                ['shardmw.reshard.daemon'],
+            )
+        code = run.wait(PATIENCE_SECONDS)
+        told = log.read_text()
+        assert code == 0, told
+        return told
 
-    def running(self, **options: object):
+    @contextlib.contextmanager
+    def running(self, **options: object) -> Iterator['Daemon']:
         """Run it until the end of the block; yield a :class:`Daemon`.
 
         :param options: options of its configuration section
         """
-        return self._run('service', {'interval': 1, **options})
-
-    @contextlib.contextmanager
-    def _run(self, how: str, options: dict) -> Iterator['Daemon']:
-        name = f'{SECTION}-{next(self._numbers)}'
-        conf = self.cluster.path / 'etc' / f'{name}.conf'
-        log = self.cluster.path / 'log' / f'{name}.log'
-        self._write(conf, options)
-        command = [sys.executable, '-m', 'shardmw_saio.launch', how, SECTION]
+        conf, log = self._write({'interval': 1, **options})
+        command = [sys.executable, '-m', 'shardmw_saio.launch', 'service']
         # The daemon ends its whole process group, so it gets its own.
         process = subprocess.Popen(
-            [*command, str(conf), str(log)], cwd=ROOT, start_new_session=True
+            [*command, SECTION, str(conf), str(log)],
+            cwd=ROOT,
+            start_new_session=True,
         )
         try:
             yield Daemon(process, log)
@@ -148,14 +171,18 @@ class Resharder:
             process.kill()
             process.wait()
 
-    def _write(self, conf: Path, options: dict) -> None:
+    def _write(self, options: dict) -> tuple[Path, Path]:
+        """Write a configuration; return its path, and that of a log."""
+        name = f'{SECTION}-{next(self._numbers)}'
+        conf = self.cluster.path / 'etc' / f'{name}.conf'
         parser = configparser.RawConfigParser()
         parser.optionxform = str
         parser.read(self.cluster.path / 'etc' / f'{SECTION}.conf')
-        for name, value in options.items():
-            parser[SECTION][name] = str(value)
+        for option, value in options.items():
+            parser[SECTION][option] = str(value)
         with conf.open('w') as text:
             parser.write(text)
+        return conf, self.cluster.path / 'log' / f'{name}.log'
 
 
 class Daemon:

@@ -12,9 +12,8 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from shardmw_saio import logs, processes
+from shardmw_saio import forks, launch, logs, processes
 from shardmw_saio.commands import (
-    daemon_command,
     daemons_command,
     memcached_command,
     memcached_path,
@@ -35,7 +34,8 @@ from shardmw_saio.config import (
 )
 from shardmw_saio.errors import SaioError
 from shardmw_saio.folder import Folder, State
-from shardmw_saio.options import ClusterOptions, check_same_structure
+from shardmw_saio.forks import Forker, Run
+from shardmw_saio.options import ClusterOptions, Host, check_same_structure
 from shardmw_saio.ports import PortReservations
 from shardmw_saio.probes import answers
 from shardmw_saio.processes import Process
@@ -79,6 +79,7 @@ class Cluster:
         self._folder = Folder(Path(path))
         self._wanted_options = options
         self._started: dict[str, subprocess.Popen] = {}
+        self._forkers: dict[Host, Forker] = {}
 
     def __enter__(self) -> 'Cluster':
         self.up()
@@ -169,8 +170,9 @@ class Cluster:
         return statuses(self.servers.values(), processes.find(self.path))
 
     def has_processes(self) -> bool:
-        """Return True if any process of the cluster runs."""
-        return bool(processes.find(self.path))
+        """Return True if any server of the cluster runs."""
+        found = processes.find(self.path)
+        return any(each.server != forks.NAME for each in found)
 
     # All servers
 
@@ -211,8 +213,7 @@ class Cluster:
         """
         with self._lock_if_there():
             ended = self.has_processes()
-            processes.end(self.path, lambda each: True, _PATIENCE_SECONDS)
-            self._reap()
+            self._end_all()
         return ended
 
     def purge(self) -> list[str]:
@@ -224,8 +225,7 @@ class Cluster:
         """
         self._state()  # raises an error if there is no cluster
         with self._folder.lock():
-            processes.end(self.path, lambda each: True, _PATIENCE_SECONDS)
-            self._reap()
+            self._end_all()
             return self._folder.remove()
 
     def reconfigure(self, settings: Mapping[str, str | None]) -> list[str]:
@@ -303,36 +303,60 @@ class Cluster:
             )
         log = self._folder.log_path(name)
         start = logs.size(log)
-        hosts = self.options.hosts
-        runs = {
-            f'{name}@{conf}': processes.start(
-                self.path,
-                f'{name}@{conf}',
-                on_host(
-                    hosts.get(conf.removesuffix('.conf'), LOCAL),
-                    daemon_command(name, self._folder.etc / conf, log),
-                ),
-                log,
-            )
-            for conf in daemon_confs(name, self.servers)
-        }
+        runs: list[Run] = []
         try:
-            codes = [run.wait() for run in runs.values()]
+            for conf in daemon_confs(name, self.servers):
+                runs.append(self._start_daemon(name, conf, log))
+            codes = [run.wait() for run in runs]
         finally:
-            self._end_daemons(runs)
+            sessions = {run.pid for run in runs}
+            processes.end(
+                self.path,
+                lambda each: each.is_daemon and each.session in sessions,
+                _PATIENCE_SECONDS,
+            )
+            for run in runs:
+                run.wait()
         if any(codes):
             raise SaioError(
                 f'{name} failed: {logs.reason(logs.lines(log, start))}'
             )
 
-    def _end_daemons(self, runs: Mapping[str, subprocess.Popen]) -> None:
-        processes.end(
-            self.path, lambda each: each.server in runs, _PATIENCE_SECONDS
+    def call(
+        self,
+        module: str,
+        arguments: Sequence[str],
+        output: int,
+        errors: int,
+        modules: Sequence[str] = (),
+        host: Host = LOCAL,
+    ) -> Run:
+        """Run the function ``main`` of a module in a process of its own.
+
+        The process is forked from one that has loaded Swift already.
+
+        :param output: the file descriptor of the standard output
+        :param errors: that of the standard error
+        :param modules: what else to load once
+        """
+        folder = self._folder
+        forker = Forker(
+            folder.path, folder.etc, folder.log_path('forks'), host
         )
-        for run in runs.values():
-            run.wait()
+        forker = self._forkers.setdefault(host, forker)
+        return forker.run([module, *modules], arguments, output, errors)
 
     # Implementation
+
+    def _start_daemon(self, name: str, conf: str, log: Path) -> Run:
+        host = self.options.hosts.get(conf.removesuffix('.conf'), LOCAL)
+        arguments = ['daemon', name, str(self._folder.etc / conf), str(log)]
+        with log.open('ab') as file:
+            output = file.fileno()
+            load = [launch.module_of(name)]
+            return self.call(
+                launch.__name__, arguments, output, output, load, host
+            )
 
     def _state(self) -> State:
         state = self._folder.load()
@@ -439,6 +463,8 @@ class Cluster:
             if name in wanted and name not in keep
         ]
         self._end(lambda each: each.server not in keep)
+        if changed:
+            self._end_forkers()  # they have read the former configuration
         _reserve(starting, reservations)
         self._folder.save(state)
         self._folder.make_rooms(devices(options))
@@ -505,6 +531,15 @@ class Cluster:
             _PATIENCE_SECONDS,
         )
         self._reap()
+
+    def _end_all(self) -> None:
+        self._end_forkers()
+        processes.end(self.path, lambda each: True, _PATIENCE_SECONDS)
+        self._reap()
+
+    def _end_forkers(self) -> None:
+        for forker in self._forkers.values():
+            forker.end()
 
     def _reap(self) -> None:
         """Wait for children that have ended, so that no zombies remain."""

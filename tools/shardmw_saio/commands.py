@@ -15,12 +15,8 @@ MEMCACHED_MEGABYTES = 64
 
 def server_command(kind: str, conf: Path, log: Path) -> list[str]:
     """Return the command line of one of Swift's servers."""
-    return _launch('server', kind, conf, log)
-
-
-def daemon_command(name: str, conf: Path, log: Path) -> list[str]:
-    """Return the command line of a single run of a daemon."""
-    return _launch('daemon', name, conf, log)
+    module = 'shardmw_saio.launch'
+    return [sys.executable, '-m', module, 'server', kind, str(conf), str(log)]
 
 
 def daemons_command(
@@ -68,8 +64,3 @@ def on_host(host: Host, command: Sequence[str]) -> list[str]:
     if not host.namespace:
         return [*command]
     return ['ip', 'netns', 'exec', host.namespace, *command]
-
-
-def _launch(what: str, name: str, conf: Path, log: Path) -> list[str]:
-    module = 'shardmw_saio.launch'
-    return [sys.executable, '-m', module, what, name, str(conf), str(log)]

@@ -147,8 +147,13 @@ def daemon_class(name: str) -> type:
     from swift.common import db_replicator
 
     db_replicator.Replicator._rsync_file = _copy_database
-    module, _, class_name = DAEMONS[name].partition(':')
-    return getattr(importlib.import_module(module), class_name)
+    _, _, class_name = DAEMONS[name].partition(':')
+    return getattr(importlib.import_module(module_of(name)), class_name)
+
+
+def module_of(name: str) -> str:
+    """Return the module of a daemon."""
+    return DAEMONS[name].partition(':')[0]
 
 
 def _copy_database(

@@ -42,9 +42,16 @@ class Process(NamedTuple):
 
 
 def start(
-    folder: Path, server: str, command: Sequence[str], log: Path
+    folder: Path,
+    server: str,
+    command: Sequence[str],
+    log: Path,
+    pass_fds: Sequence[int] = (),
 ) -> subprocess.Popen:
-    """Start a server of the cluster in a folder and return its process."""
+    """Start a server of the cluster in a folder and return its process.
+
+    :param pass_fds: file descriptors that it inherits
+    """
     environment = {**os.environ, MARK: _mark(folder, server)}
     # The servers must not report to the service manager of this process.
     environment.pop('NOTIFY_SOCKET', None)
@@ -57,6 +64,7 @@ def start(
             cwd='/',
             env=environment,
             start_new_session=True,
+            pass_fds=pass_fds,
         )
 
 
