@@ -34,7 +34,7 @@ CONTAINER_TIME = '20'
 LEAST_SYNC_SECONDS = 5
 PASSES_TO_WAIT = 3
 
-#: The pause between two passes, most of which is the start of the daemon.
+#: The pause between two passes.
 PAUSE_SECONDS = 1
 
 SETTINGS = {

@@ -47,6 +47,9 @@ BODY = b'body'
 ETAG = etag_of_body(BODY)
 SEED = int(time.time())
 OPTIONS = ('--settle-seconds', SETTLE_SECONDS, '--despite-backlog')
+#: The pause between two runs of the sharder.
+PAUSE_SECONDS = 1
+
 #: How many runs of the sharder a test waits for.
 MOST_RUNS = 12
 
@@ -120,7 +123,7 @@ def sharding(cluster: Cluster) -> Iterator[None]:
     stop = threading.Event()
 
     def shard() -> None:
-        while not stop.is_set():
+        while not stop.wait(PAUSE_SECONDS):
             cluster.daemon(SHARDER)
 
     thread = threading.Thread(target=shard)
