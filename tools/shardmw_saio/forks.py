@@ -22,6 +22,7 @@ from swift.common import utils
 
 from shardmw_saio import processes
 from shardmw_saio.commands import on_host
+from shardmw_saio.errors import SaioError
 from shardmw_saio.options import Host
 
 #: The names of its process and children have an @, as those of daemons have.
@@ -34,12 +35,16 @@ class Run:
     """A child that runs a function.
 
     :ivar pid: its process id, and that of its session
+    :raises SaioError: if the process that forks has ended
     """
 
     def __init__(self, replies: socket.socket) -> None:
         self._replies = replies
         self._code: int | None = None
-        self.pid = int(replies.recv(_MOST_BYTES) or -1)
+        pid = replies.recv(_MOST_BYTES)
+        if not pid:
+            raise SaioError('the process that runs daemons has ended')
+        self.pid = int(pid)
 
     def wait(self, seconds: float | None = None) -> int:
         """Wait for the end of the run.
