@@ -12,8 +12,10 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from shardmw_saio import forks, launch, logs, processes
+from shardmw_saio import forks, logs, processes
 from shardmw_saio.commands import (
+    DAEMON_CLASSES,
+    LAUNCH,
     daemons_command,
     memcached_command,
     memcached_path,
@@ -353,10 +355,8 @@ class Cluster:
         arguments = ['daemon', name, str(self._folder.etc / conf), str(log)]
         with log.open('ab') as file:
             output = file.fileno()
-            load = [launch.module_of(name)]
-            return self.call(
-                launch.__name__, arguments, output, output, load, host
-            )
+            load = [DAEMON_CLASSES[name].partition(':')[0]]
+            return self.call(LAUNCH, arguments, output, output, load, host)
 
     def _state(self) -> State:
         state = self._folder.load()

@@ -12,11 +12,34 @@ from shardmw_saio.topology import HOST
 
 MEMCACHED_MEGABYTES = 64
 
+#: The module that runs a server or a daemon.
+LAUNCH = 'shardmw_saio.launch'
+
+#: The daemon whose watchers do not know ``swift_dir``.
+AUDITOR = 'object-auditor'
+
+#: The module and the class of each daemon.
+DAEMON_CLASSES = {
+    'account-auditor': 'swift.account.auditor:AccountAuditor',
+    'account-reaper': 'swift.account.reaper:AccountReaper',
+    'account-replicator': 'swift.account.replicator:AccountReplicator',
+    'container-auditor': 'swift.container.auditor:ContainerAuditor',
+    'container-reconciler': 'swift.container.reconciler:ContainerReconciler',
+    'container-replicator': 'swift.container.replicator:ContainerReplicator',
+    'container-sharder': 'swift.container.sharder:ContainerSharder',
+    'container-sync': 'swift.container.sync:ContainerSync',
+    'container-updater': 'swift.container.updater:ContainerUpdater',
+    AUDITOR: 'swift.obj.auditor:ObjectAuditor',
+    'object-expirer': 'swift.obj.expirer:ObjectExpirer',
+    'object-replicator': 'swift.obj.replicator:ObjectReplicator',
+    'object-updater': 'swift.obj.updater:ObjectUpdater',
+    'shardmw-resharder': 'shardmw.reshard.daemon:Resharder',
+}
+
 
 def server_command(kind: str, conf: Path, log: Path) -> list[str]:
     """Return the command line of one of Swift's servers."""
-    module = 'shardmw_saio.launch'
-    return [sys.executable, '-m', module, 'server', kind, str(conf), str(log)]
+    return [sys.executable, '-m', LAUNCH, 'server', kind, str(conf), str(log)]
 
 
 def daemons_command(

@@ -28,6 +28,7 @@ from shardmw_saio.options import Host
 #: The names of its process and children have an @, as those of daemons have.
 NAME = 'daemons@forks'
 
+_MAIN = f'import sys; from {__name__} import main; main(sys.argv[1:])'
 _MOST_BYTES = 1 << 16
 
 
@@ -118,8 +119,8 @@ class Forker:
         self._channel, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
         with theirs:
             number = theirs.fileno()
-            command = [sys.executable, '-m', __name__]
-            command += [str(number), str(self._etc)]
+            command = [sys.executable, '-c', _MAIN, str(number)]
+            command += [str(self._etc)]
             self._process = processes.start(
                 self._folder,
                 NAME,
@@ -193,7 +194,3 @@ def _code_of(call: Callable[[], int | None]) -> int:
         print(code, file=sys.stderr)
         return 1
     return code or 0
-
-
-if __name__ == '__main__':
-    main(sys.argv[1:])

@@ -23,32 +23,13 @@ from pathlib import Path
 
 from swift.common import utils
 
+from shardmw_saio.commands import AUDITOR, DAEMON_CLASSES
 from shardmw_saio.tokens import keep_without_memcached
 
 try:
     from swift.common.utils import logs
 except ImportError:  # before Swift 2.34
     logs = utils
-
-#: The daemon whose watchers do not know ``swift_dir``.
-AUDITOR = 'object-auditor'
-
-DAEMONS = {
-    'account-auditor': 'swift.account.auditor:AccountAuditor',
-    'account-reaper': 'swift.account.reaper:AccountReaper',
-    'account-replicator': 'swift.account.replicator:AccountReplicator',
-    'container-auditor': 'swift.container.auditor:ContainerAuditor',
-    'container-reconciler': 'swift.container.reconciler:ContainerReconciler',
-    'container-replicator': 'swift.container.replicator:ContainerReplicator',
-    'container-sharder': 'swift.container.sharder:ContainerSharder',
-    'container-sync': 'swift.container.sync:ContainerSync',
-    'container-updater': 'swift.container.updater:ContainerUpdater',
-    AUDITOR: 'swift.obj.auditor:ObjectAuditor',
-    'object-expirer': 'swift.obj.expirer:ObjectExpirer',
-    'object-replicator': 'swift.obj.replicator:ObjectReplicator',
-    'object-updater': 'swift.obj.updater:ObjectUpdater',
-    'shardmw-resharder': 'shardmw.reshard.daemon:Resharder',
-}
 
 
 class LogFile(logging.Handler):
@@ -147,13 +128,8 @@ def daemon_class(name: str) -> type:
     from swift.common import db_replicator
 
     db_replicator.Replicator._rsync_file = _copy_database
-    _, _, class_name = DAEMONS[name].partition(':')
-    return getattr(importlib.import_module(module_of(name)), class_name)
-
-
-def module_of(name: str) -> str:
-    """Return the module of a daemon."""
-    return DAEMONS[name].partition(':')[0]
+    module, _, class_name = DAEMON_CLASSES[name].partition(':')
+    return getattr(importlib.import_module(module), class_name)
 
 
 def _copy_database(
