@@ -204,22 +204,29 @@ def contents_of(backend: Backend, env: dict, path: Path) -> Contents:
     """Ask all replicas of a container and return what they prove of its rows.
 
     If Swift's own sharder has split the container, its figures are only the
-    last reports of its ranges, so it is listed.
+    last reports of its ranges, so it is listed, too. Swift goes by the
+    figures: a DELETE deletes each replica whose figures are 0.
 
     :raises BackendError: if a split container cannot be listed
     """
     answers = _heads(backend, env, path, waits=True)
-    if any(answer.is_success and answer.is_split for answer in answers):
-        listing = backend.send(
-            backend.owner_env(env),
-            'GET',
-            path.to_wsgi(),
-            'format=json&limit=1',
-            {'X-Newest': 'true'},
-        )
-        require_success([listing])
-        return Contents.HOLDS if listing.rows() else Contents.EMPTY
+    is_split = any(answer.is_success and answer.is_split for answer in answers)
+    if is_split and _lists_rows(backend, env, path):
+        return Contents.HOLDS
     return contents([replica_of(answer) for answer in answers])
+
+
+def _lists_rows(backend: Backend, env: dict, path: Path) -> bool:
+    """Return True if Swift lists a row of a container."""
+    listing = backend.send(
+        backend.owner_env(env),
+        'GET',
+        path.to_wsgi(),
+        'format=json&limit=1',
+        {'X-Newest': 'true'},
+    )
+    require_success([listing])
+    return bool(listing.rows())
 
 
 def lists_nothing(backend: Backend, env: dict, path: Path) -> bool:
@@ -239,9 +246,7 @@ def require_reported(
     :raises BackendError: if those of a replica do not, or if the root cannot
                           be listed
     """
-    has_rows = (
-        not is_sharded and contents_of(backend, env, path) is Contents.HOLDS
-    )
+    has_rows = not is_sharded and _lists_rows(backend, env, path)
     if not _has_figures(backend, env, path, has_rows):
         raise BackendError(
             None,
