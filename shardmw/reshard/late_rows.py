@@ -227,6 +227,12 @@ class _Settling:
         is_for_root = root.exists and policy_index != root.policy_index
         # RowPass knows its shard ranges; those in memcached may be old.
         is_for_split = root.was_split and root.layout is None
+        needs_ranges = root.was_split and (
+            is_for_root
+            or is_for_split
+            or self.target.layout.is_changing
+            or self.path.place in places
+        )
 
         def place_of(name: str) -> Place:
             if is_for_root or is_for_split:
@@ -244,7 +250,7 @@ class _Settling:
             place_of=place_of,
             may_be_hidden=not is_for_root,
             kept_seconds=kept_seconds,
-            was_split=root.was_split,
+            was_split=needs_ranges,
         )
         try:
             row_pass.run(places)
