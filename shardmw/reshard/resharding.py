@@ -391,6 +391,11 @@ class Resharding:
         self._move(root)
         if self._was_split:
             self.executor.require_reported(is_sharded=layout.shards > 0)
+        target = self._target(root, layout)
+        self.executor.forward_tombstones(
+            self._row_pass(target),
+            [target.place_in(shard) for shard in _sources(target)],
+        )
         self._write(layout.done(time.time()), layout)
         return False
 
@@ -510,9 +515,6 @@ class Resharding:
             self._sleep(min(left, most), target.layout)
             if late := self._look_through(target, sources):
                 self.backend.metrics.note(ADOPTED, late, kind=LATE)
-        self.executor.forward_tombstones(
-            self._row_pass(target), [target.place_in(s) for s in sources]
-        )
 
     def _seconds_to_settle(self) -> float:
         """Return how long the old place still has to stay empty."""
