@@ -15,7 +15,7 @@ if these have stayed the same since the rows were copied:
 - A range becomes inactive in the root before the sharder takes rows out of its
   container. Only a range that an operator splits in its own database becomes
   so later: :func:`require_whole` asks the container itself, after the rows of
-  a step were copied into it.
+  a step were copied into it. So it does with a root that has its rows itself.
 - A *former* container is one of a range that was split or shrunk. One of its
   replicas may be split while another one still has rows and tombstones to
   hand over: :func:`require_split` asks all of them. Afterwards it has rows and
@@ -40,8 +40,9 @@ from typing import NamedTuple
 from swift.common.utils import ShardRange
 
 from shardmw.backend.containers import BackendError
-from shardmw.backend.nodes import ask_primaries
+from shardmw.backend.nodes import ask_primaries, replica_of
 from shardmw.backend.requests import Backend
+from shardmw.core.evidence import Said
 from shardmw.core.paths import Place
 from shardmw.swift import COLLAPSED
 
@@ -206,13 +207,26 @@ def _agreed_ranges(
 
 
 def require_whole(backend: Backend, env: dict, place: Place) -> None:
-    """Check that no replica of a shard container is being split.
+    """Check that no replica of a container is being split.
+
+    One that is deleted takes late rows, and is not.
 
     :raises BackendError: if one is, or does not answer
     """
-    for answer in ask_primaries(backend.proxy_app, env, *place, 'HEAD'):
-        if not answer.is_success or answer.is_split:
-            raise BackendError(None, 503, f"Swift's sharder has split {place}")
+    answers = ask_primaries(backend.proxy_app, env, *place, 'HEAD')
+    if any(answer.is_split for answer in answers):
+        raise BackendError(None, 503, f"Swift's sharder has split {place}")
+    told = sum(
+        answer.is_success or replica_of(answer).said is Said.DELETED
+        for answer in answers
+    )
+    if told < len(answers):
+        raise BackendError(
+            None,
+            503,
+            f'{told} of {len(answers)} replicas of {place} show whether '
+            "Swift's sharder splits them",
+        )
 
 
 def require_split(backend: Backend, env: dict, place: Place) -> None:

@@ -346,15 +346,15 @@ class RowPass:
 
         :raises BackendError: if the layout, or a shard range, has changed
         """
-        self._check_layout()
         now = time.monotonic()
-        if self._split is None or now - self._split_checked < STAY_SECONDS:
-            return
-        if split_root(self.backend, self.env, self._root) != self._split:
-            raise BackendError(
-                None, 503, f'the shard ranges of {self._root} have changed'
-            )
-        self._split_checked = now
+        is_old = now - self._split_checked >= STAY_SECONDS
+        if self._split is not None and is_old:
+            if split_root(self.backend, self.env, self._root) != self._split:
+                raise BackendError(
+                    None, 503, f'the shard ranges of {self._root} have changed'
+                )
+            self._split_checked = now
+        self._check_layout()  # last, as reading the ranges may take long
 
     def place_of(self, name: str) -> Place:
         """Return the container whose database takes the row of a name."""
@@ -593,7 +593,9 @@ class RowPass:
             return self.mover.copy(part, place, self.policy_index, adds_offset)
 
         self._write(copy, place, rows)
-        if rows and self._is_listed_by_swift(place):
+        # A replica that Swift's sharder begins to split has its new rows where
+        # it does not list them. It may have been silent when it was asked.
+        if rows and (place == self._root or self._is_listed_by_swift(place)):
             require_whole(self.backend, self.env, place)
 
     def _adds_offset(self, place: Place) -> bool:

@@ -193,6 +193,7 @@ def pass_over(places: Places, monkeypatch) -> RowPass:
     monkeypatch.setattr(row_pass, 'LEAST_ROWS', PAGE)
     monkeypatch.setattr(row_pass, 'rows_in_request', lambda *_: PAGE)
     monkeypatch.setattr(row_pass, 'reading', lambda *_: nullcontext())
+    monkeypatch.setattr(row_pass, 'require_whole', lambda *_: None)
     pace = SimpleNamespace(
         page=PAGE,
         part=PAGE,

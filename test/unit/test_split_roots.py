@@ -12,6 +12,7 @@ from collections.abc import Callable
 import pytest
 from swift.common.swob import Request
 from swift.common.utils import ShardRange, Timestamp
+from swift.container.backend import ContainerBroker
 from swift.proxy.controllers.base import get_cache_key
 
 from shardmw.backend.containers import LOGICAL_HEADER, BackendError
@@ -443,6 +444,78 @@ class TestAChange:
             resharder._step()
         assert places(swift, 4) == before
 
+    def test_copies_tombstones_once_the_sharder_has_reported(
+        self, swift, monkeypatch
+    ):
+        """A step that waits for the report is repeated as a whole."""
+        done = []
+        report(swift)
+        resharder = change(swift)
+        resharder.begin(4)
+        resharder._step()
+        monkeypatch.setattr(
+            resharder.executor,
+            'forward_tombstones',
+            lambda *_: done.append('tombstones'),
+        )
+        with pytest.raises(BackendError, match='has yet to report'):
+            resharder._step()
+        assert done == []
+        report(swift)
+        resharder._step()
+        assert done == ['tombstones']
+
+
+class TestARootThatTheSharderBeginsToSplit:
+    """While rows go back to it, and a replica is not heard."""
+
+    @pytest.fixture
+    def plain(self, monkeypatch):
+        with fake_swift(REPLICAS) as swift:
+            monkeypatch.setattr(executor, 'sleep', lambda _seconds: None)
+            swift.send(filtered(swift), 'PUT', PATH.to_wsgi())
+            yield swift
+
+    @pytest.mark.parametrize('is_limited', [False, True])
+    def test_gets_no_rows_that_it_does_not_list(
+        self, plain, monkeypatch, is_limited
+    ):
+        resharder = change(plain)
+        resharder.begin(4)
+        resharder._step()
+        root = resharder.executor.read_root()
+        target = resharder._target(root, root.record)
+        for name in NAMES:
+            place = target.place_of(name)
+            plain.put_row(f'/{place}/{name}', at=time.time() - 99)
+        resharder.cancel()
+
+        def begin_to_split():
+            broker = plain.broker(*ROOT, 0)
+            some = ranges(time.time(), state=ShardRange.CREATED)
+            broker.merge_shard_ranges(some)
+            broker.enable_sharding(Timestamp.now())
+            assert broker.set_sharding_state()
+            if is_limited:
+                monkeypatch.setattr(
+                    plain,
+                    'error_limited',
+                    lambda node: node['device'] == 'd0',
+                    raising=False,
+                )
+
+        before_update(plain, begin_to_split)
+        with pytest.raises(BackendError, match=f'has split {ROOT}'):
+            resharder._step()
+        left = [rows(plain, target.place_in(shard)) for shard in range(4)]
+        assert sorted(sum((each[0] for each in left), [])) == NAMES
+
+
+def empty(broker: ContainerBroker) -> None:
+    """Delete all rows of a database."""
+    for row in broker.get_objects():
+        broker.delete_object(row['name'], Timestamp.now().internal)
+
 
 def places_that_may_redirect(swift: FakeSwift) -> dict[Place, str]:
     """Record where rows are deleted, and if servers may redirect that."""
@@ -483,6 +556,19 @@ def on_update(swift: FakeSwift, event: Callable[[], None]) -> None:
         if method == 'UPDATE' and events:
             events.pop()()
         return answer
+
+    servers._call = called
+
+
+def before_update(swift: FakeSwift, event: Callable[[], None]) -> None:
+    """Call a function before the first rows are copied."""
+    servers, call = swift.servers, swift.servers._call
+    events = [event]
+
+    def called(port, method, *args):
+        if method == 'UPDATE' and events:
+            events.pop()()
+        return call(port, method, *args)
 
     servers._call = called
 
@@ -543,6 +629,39 @@ class TestTheTombstoneOfADelete:
         delete_object(swift, NAMES[12])
         resharder.run()
         assert listed(swift) == [n for n in NAMES if n != NAMES[12]]
+
+
+@pytest.mark.parametrize('reports, status', [(2, 409), (1, 503)])
+def test_a_delete_deletes_no_replica_while_others_report_rows(
+    swift, reports, status
+):
+    """A row that has moved since was reported to some of them only."""
+    for place in (LOW, HIGH):
+        for i in range(REPLICAS):
+            empty(swift.broker(*place, i))
+    reshard(swift, 4)
+    for i in range(reports):
+        broker = swift.broker(*ROOT, i)
+        some = broker.get_shard_ranges()
+        some[0].update_meta(1, 1)
+        broker.merge_shard_ranges(some)
+    assert delete(swift) == status
+    report(swift)
+    assert delete(swift) == 204
+
+
+def test_late_rows_of_other_shards_do_not_wait_for_the_ranges(swift):
+    for shards in (4, 7):
+        reshard(swift, shards)
+    merge(swift, shrinking())
+    layout_id = id_of_time(time.time() - 2 * CALM_SECONDS)
+    late = Place(HIDDEN, backing_container('c', layout_id, 0))
+    swift.put_container(f'/{late}', {LOGICAL_HEADER: 'c'})
+    swift.put_row(f'/{late}/a-late', at=time.time() - 9)
+    swift.update_accounts()
+    with pytest.raises(BackendError, match='shrinking'):
+        settle(backend(swift), environ(), PATH, Pace(0))  # strays of the root
+    assert listed(swift) == ['a-late', *NAMES]
 
 
 def test_late_rows_of_a_plain_container_go_to_the_present_ranges(swift):
