@@ -4,6 +4,8 @@
 The module also has the files that they upload.
 """
 
+import base64
+import hashlib
 import os
 import subprocess
 import sys
@@ -11,8 +13,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import boto3
+from botocore.awsrequest import AWSRequest
 from botocore.client import BaseClient
 from botocore.config import Config
+from packaging.version import Version
 from shardmw_saio import Cluster
 
 from test.functional.client import Client
@@ -22,6 +26,7 @@ from test.functional.conftest import (
     STORED_BODY,
     USER,
 )
+from test.functional.releases import RELEASE
 
 SWIFT = Path(sys.executable).with_name('swift')
 PATIENCE_SECONDS = 60
@@ -131,9 +136,22 @@ def s3_client(
     :param config: options of botocore's ``Config`` to change
     """
     settings = s3_settings(cluster, user, **config)
-    return boto3.client(
+    client = boto3.client(
         's3', **{**settings, 'endpoint_url': url or cluster.s3_url}
     )
+    if Version('2.35') > SWIFT:
+        event = 'before-sign.s3.DeleteObjects'
+        client.meta.events.register(event, add_digest)
+    return client
+
+
+def add_digest(request: AWSRequest, **_: object) -> None:
+    """Add the digest without which older releases of Swift delete nothing.
+
+    botocore has sent another one since 1.36.
+    """
+    digest = hashlib.md5(request.body).digest()
+    request.headers['Content-MD5'] = base64.b64encode(digest).decode()
 
 
 def code_of(error) -> str:

@@ -14,6 +14,7 @@ from test.functional.realclients import (
     pages_of,
     s3_client,
 )
+from test.functional.releases import PART_NUMBERS
 
 MIN_PART = 5 << 20
 SMALL = b'0123456789'
@@ -51,6 +52,7 @@ class TestTransfer:
         s3.download_fileobj(holding_large, 'large', got, Config=IN_RANGES)
         assert got.getvalue() == LARGE
 
+    @PART_NUMBERS
     def test_of_one_part_gets_that_part(self, s3, holding_large):
         got = s3.get_object(Bucket=holding_large, Key='large', PartNumber=2)
         assert got['Body'].read() == SMALL

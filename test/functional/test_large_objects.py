@@ -7,6 +7,7 @@ import json
 import pytest
 
 from test.functional.conftest import USER, make_sharded, unique
+from test.functional.releases import PART_NUMBERS
 
 PARTS = [b'first-', b'second-', b'third']
 WHOLE = b''.join(PARTS)
@@ -158,6 +159,7 @@ class TestReadOfAStaticLargeObject:
         got = client.get(lasting_slo[0], 'large', query=query)
         assert got.json() == json.loads(manifest_of(lasting_slo[1]))
 
+    @PART_NUMBERS
     def test_can_get_a_part_by_number(self, client, lasting_slo):
         got = client.get(lasting_slo[0], 'large', query={'part-number': 2})
         assert (got.status, got.body) == (206, PARTS[1])

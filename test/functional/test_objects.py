@@ -16,6 +16,7 @@ from test.functional.conftest import (
     make_sharded,
     unique,
 )
+from test.functional.releases import EXPIRED_OBJECTS
 
 BODY = STORED_BODY
 BODY_ETAG = hashlib.md5(BODY).hexdigest()
@@ -770,9 +771,14 @@ class TestExpiry:
         client.wait_until_gone(container, 'o')
         assert client.get(container, 'o').status == 404
         assert client.post(container, 'o').status == 404
+        assert client.delete(container, 'o').status == 404
+
+    @EXPIRED_OBJECTS
+    def test_expired_object_is_shown_if_asked_for(self, client, container):
+        client.put(container, 'o', BODY, headers={'X-Delete-After': '1'})
+        client.wait_until_gone(container, 'o')
         headers = {'X-Open-Expired': 'true'}
         assert client.get(container, 'o', headers=headers).body == BODY
-        assert client.delete(container, 'o').status == 404
 
 
 class TestCopy:

@@ -224,7 +224,7 @@ class TestLargeObject:
         self, client, connection, container, large
     ):
         connection.create_object(
-            container, 'large', large, segment_size=SEGMENT_SIZE
+            container, 'large', filename=large, segment_size=SEGMENT_SIZE
         )
         assert len(names_in(client, container)) == 4
         connection.delete_object(container, 'large')

@@ -18,6 +18,7 @@ from test.functional.conftest import (
     make_plain,
     unique,
 )
+from test.functional.releases import COUNT_QUOTAS
 
 COUNT_QUOTA = 'X-Container-Meta-Quota-Count'
 BYTES_QUOTA = 'X-Container-Meta-Quota-Bytes'
@@ -250,6 +251,7 @@ class TestCountsThatAClientHasSeen:
         assert (answer.status, answer.body) == REFUSED
 
 
+@COUNT_QUOTAS
 class TestCountsOfAnAccountThatAClientHasSeen:
     """The next upload is checked with these counts, too."""
 

@@ -5,9 +5,7 @@ import hashlib
 import urllib.request
 
 import pytest
-import swift
 from botocore.exceptions import ClientError
-from packaging.version import Version
 
 from test.functional.conftest import (
     MAKERS,
@@ -21,6 +19,7 @@ from test.functional.realclients import (
     prefixes_of,
     s3_client,
 )
+from test.functional.releases import CONDITIONAL_PUTS
 
 BODY = b'0123456789'
 BODY_ETAG = f'"{hashlib.md5(BODY).hexdigest()}"'
@@ -120,10 +119,7 @@ class TestObject:
             s3.get_object(Bucket=filled, Key='a', IfMatch='"other"')
         assert code_of(error) == 'PreconditionFailed'
 
-    @pytest.mark.skipif(
-        Version(swift.__version__) < Version('2.36'),
-        reason='Swift puts objects on a condition from 2.36 on',
-    )
+    @CONDITIONAL_PUTS
     def test_can_be_put_if_it_is_missing(self, s3, bucket):
         s3.put_object(Bucket=bucket, Key='o', Body=BODY, IfNoneMatch='*')
         with pytest.raises(ClientError) as error:

@@ -29,7 +29,7 @@ from shardmw_saio.options import Host
 NAME = 'daemons@forks'
 
 _MAIN = f'import sys; from {__name__} import main; main(sys.argv[1:])'
-_MOST_BYTES = 1 << 16
+_MOST_BYTES = 1 << 17
 
 
 class Run:
@@ -92,10 +92,13 @@ class Forker:
     ) -> Run:
         """Call the function ``main`` of a module with arguments.
 
+        The child has the environment and the folder of the calling process.
+
         :param modules: the module, and others that are loaded before the fork
         :param output: the file descriptor of the standard output
         """
-        message = json.dumps([modules, arguments]).encode()
+        where = os.getcwd(), dict(os.environ)
+        message = json.dumps([modules, arguments, *where]).encode()
         ours, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
         files = [theirs.fileno(), output, errors]
         with theirs, self._lock:
@@ -143,20 +146,22 @@ def main(arguments: Sequence[str]) -> None:
                       configuration
     """
     number, etc = arguments
-    # Some modules read it when they are loaded.
-    utils.SWIFT_CONF_FILE = str(Path(etc, 'swift.conf'))
+    utils.set_swift_dir(etc)  # some modules read swift.conf at their import
     channel = socket.socket(fileno=int(number))
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # leaves no zombies
     while True:
         message, files, _, _ = socket.recv_fds(channel, _MOST_BYTES, 3)
         if not message:
             return
-        modules, rest = json.loads(message)
+        modules, rest, folder, environment = json.loads(message)
         for name in modules:
             with suppress(Exception):  # the child shows why
                 importlib.import_module(name)
         if not os.fork():
             channel.close()
+            os.chdir(folder)
+            os.environ.clear()
+            os.environ.update(environment)
             _run(modules[0], rest, *files)
         for each in files:
             os.close(each)

@@ -78,6 +78,15 @@ def test_a_run_returns_its_exit_code(forker, printed, line, code, told):
     assert told in text(printed)
 
 
+def test_a_run_is_where_its_caller_is(forker, printed, tmp_path, monkeypatch):
+    assert start(forker, printed, 'pass').wait() == 0
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv('COLOUR', 'blue')
+    line = 'import os; print(os.getcwd(), os.environ["COLOUR"])'
+    assert start(forker, printed, line).wait() == 0
+    assert text(printed) == f'{tmp_path} blue\n'
+
+
 def test_a_module_that_cannot_be_loaded_is_shown(forker, printed):
     number = printed.fileno()
     assert forker.run(['nothing'], [], number, number).wait() == 1
