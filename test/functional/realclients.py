@@ -139,7 +139,7 @@ def s3_client(
     client = boto3.client(
         's3', **{**settings, 'endpoint_url': url or cluster.s3_url}
     )
-    if Version('2.35') > SWIFT:
+    if Version('2.35') > RELEASE:
         event = 'before-sign.s3.DeleteObjects'
         client.meta.events.register(event, add_digest)
     return client
