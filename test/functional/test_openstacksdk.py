@@ -223,7 +223,7 @@ class TestLargeObject:
     def test_that_is_static_is_deleted_with_its_segments(
         self, client, connection, container, large
     ):
-        connection.create_object(
+        connection.object_store.upload_object(
             container, 'large', filename=large, segment_size=SEGMENT_SIZE
         )
         assert len(names_in(client, container)) == 4
