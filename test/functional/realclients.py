@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import boto3
+from boto3.resources.base import ServiceResource
 from botocore.awsrequest import AWSRequest
 from botocore.client import BaseClient
 from botocore.config import Config
@@ -139,17 +140,28 @@ def s3_client(
     client = boto3.client(
         's3', **{**settings, 'endpoint_url': url or cluster.s3_url}
     )
-    if Version('2.35') > RELEASE:
-        event = 'before-sign.s3.DeleteObjects'
-        client.meta.events.register(event, add_digest)
+    _add_digests(client)
     return client
 
 
-def add_digest(request: AWSRequest, **_: object) -> None:
-    """Add the digest without which older releases of Swift delete nothing.
+def s3_resource(cluster: Cluster) -> ServiceResource:
+    """Return boto3's S3 resource for the tests' user."""
+    resource = boto3.resource('s3', **s3_settings(cluster))
+    _add_digests(resource.meta.client)
+    return resource
+
+
+def _add_digests(client: BaseClient) -> None:
+    """Have S3's multi-delete send the digest that Swift needs before 2.35.
 
     botocore has sent another one since 1.36.
     """
+    if Version('2.35') > RELEASE:
+        event = 'before-sign.s3.DeleteObjects'
+        client.meta.events.register(event, _add_digest)
+
+
+def _add_digest(request: AWSRequest, **_: object) -> None:
     digest = hashlib.md5(request.body).digest()
     request.headers['Content-MD5'] = base64.b64encode(digest).decode()
 

@@ -20,6 +20,7 @@ def needs(release: str, what: str) -> pytest.MarkDecorator:
 
 #: In S3 and in Swift's own API.
 PART_NUMBERS = needs('2.34', 'reads one part of a large object')
+PART_COPIES = needs('2.35', 'compares the ETag of a part copy with its source')
 EXPIRED_OBJECTS = needs('2.34', 'shows expired objects to their owner')
 COUNT_QUOTAS = needs('2.34', 'limits the objects of an account')
 CONDITIONAL_PUTS = needs('2.36', 'puts S3 objects on a condition')

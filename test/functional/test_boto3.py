@@ -8,7 +8,6 @@ operations that Swift's S3 does not support.
 import io
 import json
 
-import boto3
 import pytest
 import requests
 from boto3.s3.transfer import TransferConfig
@@ -33,7 +32,7 @@ from test.functional.realclients import (
     path_of,
     prefixes_of,
     s3_client,
-    s3_settings,
+    s3_resource,
 )
 
 BODY = b'0123456789'
@@ -52,7 +51,7 @@ def s3(cluster):
 @pytest.fixture(scope='module')
 def resource(cluster):
     """boto3's resources, which are objects with methods."""
-    return boto3.resource('s3', **s3_settings(cluster))
+    return s3_resource(cluster)
 
 
 @pytest.fixture(scope='module', params=MAKERS)

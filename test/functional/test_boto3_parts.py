@@ -14,7 +14,7 @@ from test.functional.realclients import (
     pages_of,
     s3_client,
 )
-from test.functional.releases import PART_NUMBERS
+from test.functional.releases import PART_COPIES, PART_NUMBERS
 
 MIN_PART = 5 << 20
 SMALL = b'0123456789'
@@ -58,6 +58,7 @@ class TestTransfer:
         assert got['Body'].read() == SMALL
         assert got['PartsCount'] == 2
 
+    @PART_COPIES
     @pytest.mark.parametrize('other', MAKERS.values(), ids=MAKERS)
     def test_between_buckets_copies_parts(
         self, s3, client, holding_large, other

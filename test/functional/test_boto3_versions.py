@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Unmodified boto3 on plain and sharded buckets with versions."""
 
-import boto3
 import pytest
 
 from test.functional.conftest import (
@@ -16,7 +15,7 @@ from test.functional.realclients import (
     path_of,
     prefixes_of,
     s3_client,
-    s3_settings,
+    s3_resource,
 )
 
 FIRST = b'1'
@@ -215,7 +214,7 @@ class TestDelete:
     ):
         put_two(s3, versioned, 'ü/☃')
         s3.delete_object(Bucket=versioned, Key='o')
-        bucket = boto3.resource('s3', **s3_settings(cluster)).Bucket(versioned)
+        bucket = s3_resource(cluster).Bucket(versioned)
         bucket.object_versions.delete()
         bucket.delete()
         s3.get_waiter('bucket_not_exists').wait(Bucket=versioned)

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """openstacksdk's object store, on plain and sharded containers."""
 
+from importlib.metadata import version
+
 import openstack
 import pytest
 from openstack.exceptions import ConflictException, NotFoundException
+from packaging.version import Version
 
 from test.functional.conftest import (
     MAKERS,
@@ -220,6 +223,10 @@ class TestLargeObject:
             file.write(b'more')
         assert sdk.is_object_stale(uploaded, 'large', large)
 
+    @pytest.mark.skipif(
+        Version(version('openstacksdk')) < Version('4.22'),
+        reason='openstacksdk 4.13, for Python 3.10, leaves the segments',
+    )
     def test_that_is_static_is_deleted_with_its_segments(
         self, client, connection, container, large
     ):
