@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import sys
 import threading
 import traceback
@@ -103,12 +104,10 @@ class Forker:
         files = [theirs.fileno(), output, errors]
         with theirs, self._lock:
             try:
-                self._start_once()
-                socket.send_fds(self._channel, [message], files)
+                self._send(message, files)
             except BrokenPipeError:  # its process was ended
                 self._forget()
-                self._start_once()
-                socket.send_fds(self._channel, [message], files)
+                self._send(message, files)
         return Run(ours)
 
     def end(self) -> None:
@@ -116,21 +115,23 @@ class Forker:
         with self._lock:
             self._forget()
 
-    def _start_once(self) -> None:
-        if self._channel is not None:
-            return
-        self._channel, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
-        with theirs:
-            number = theirs.fileno()
-            command = [sys.executable, '-c', _MAIN, str(number)]
-            command += [str(self._etc)]
-            self._process = processes.start(
-                self._folder,
-                NAME,
-                on_host(self._host, command),
-                self._log,
-                pass_fds=[number],
-            )
+    def _send(self, message: bytes, files: Sequence[int]) -> None:
+        if self._channel is None:
+            ours, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
+            with theirs:
+                self._process = self._start(theirs.fileno())
+            self._channel = ours
+        socket.send_fds(self._channel, [message], files)
+
+    def _start(self, channel: int) -> subprocess.Popen:
+        command = [sys.executable, '-c', _MAIN, str(channel), str(self._etc)]
+        return processes.start(
+            self._folder,
+            NAME,
+            on_host(self._host, command),
+            self._log,
+            pass_fds=[channel],
+        )
 
     def _forget(self) -> None:
         if self._channel is not None:
