@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a test needs that older releases of Swift lack."""
+"""Skip tests of what older releases of Swift lack."""
 
 import pytest
 import swift
@@ -23,4 +23,5 @@ PART_NUMBERS = needs('2.34', 'reads one part of a large object')
 PART_COPIES = needs('2.35', 'compares the ETag of a part copy with its source')
 EXPIRED_OBJECTS = needs('2.34', 'shows expired objects to their owner')
 COUNT_QUOTAS = needs('2.34', 'limits the objects of an account')
+LABELS = needs('2.36', 'sends metrics with labels')
 CONDITIONAL_PUTS = needs('2.36', 'puts S3 objects on a condition')

@@ -3,8 +3,8 @@
 
 import pytest
 
-from shardmw.swift.statsd import get_labeled_statsd_client
 from test.functional.conftest import SHARDS
+from test.functional.releases import LABELS
 from test.functional.statsd import Statsd
 
 
@@ -81,10 +81,7 @@ def labelled(cluster, statsd):
     cluster.reconfigure({'DEFAULT.statsd_label_mode': None})
 
 
-@pytest.mark.skipif(
-    get_labeled_statsd_client is None,
-    reason='Swift sends metrics with labels from 2.36 on',
-)
+@LABELS
 def test_metrics_have_labels_if_configured(labelled, client, sharded):
     labelled.counts()
     client.put(sharded, 'o', b'x')

@@ -444,6 +444,17 @@ class TestAChange:
             resharder._step()
         assert places(swift, 4) == before
 
+    def test_waits_while_a_former_range_has_no_container(self, swift):
+        """Its daemons forget it sooner than the root does."""
+        retire(swift, FORMER)
+        for i in range(REPLICAS):
+            swift.lose(*FORMER, i)
+        resharder = change(swift)
+        resharder.begin(4)
+        resharder._step()
+        with pytest.raises(BackendError, match=f'0 of 3 .* list {FORMER}'):
+            resharder._step()
+
     def test_copies_tombstones_once_the_sharder_has_reported(
         self, swift, monkeypatch
     ):

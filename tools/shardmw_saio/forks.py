@@ -98,7 +98,7 @@ class Forker:
         :param modules: the module, and others that are loaded before the fork
         :param output: the file descriptor of the standard output
         """
-        where = os.getcwd(), dict(os.environ)
+        where = os.getcwd(), processes.environment(self._folder, NAME)
         message = json.dumps([modules, arguments, *where]).encode()
         ours, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
         files = [theirs.fileno(), output, errors]

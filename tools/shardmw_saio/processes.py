@@ -52,9 +52,6 @@ def start(
 
     :param pass_fds: file descriptors that it inherits
     """
-    environment = {**os.environ, MARK: _mark(folder, server)}
-    # The servers must not report to the service manager of this process.
-    environment.pop('NOTIFY_SOCKET', None)
     with log.open('ab') as output:
         return subprocess.Popen(
             command,
@@ -62,10 +59,18 @@ def start(
             stdout=output,
             stderr=output,
             cwd='/',
-            env=environment,
+            env=environment(folder, server),
             start_new_session=True,
             pass_fds=pass_fds,
         )
+
+
+def environment(folder: Path, server: str) -> dict[str, str]:
+    """Return the environment of a process of the cluster in a folder."""
+    found = {**os.environ, MARK: _mark(folder, server)}
+    # It must not report to the service manager of this process.
+    found.pop('NOTIFY_SOCKET', None)
+    return found
 
 
 def find(folder: Path) -> list[Process]:

@@ -87,6 +87,16 @@ def test_a_run_is_where_its_caller_is(forker, printed, tmp_path, monkeypatch):
     assert text(printed) == f'{tmp_path} blue\n'
 
 
+def test_what_a_run_starts_is_of_the_cluster(forker, printed, monkeypatch):
+    monkeypatch.setenv('NOTIFY_SOCKET', '/nobody')
+    names = (processes.MARK, 'NOTIFY_SOCKET')
+    line = f'import os; print(*map(os.environ.get, {names}))'
+    assert start(forker, printed, line).wait() == 0
+    mark, socket = text(printed).split()
+    assert mark.endswith(f':{forks.NAME}')
+    assert socket == 'None'
+
+
 def test_a_module_that_cannot_be_loaded_is_shown(forker, printed):
     number = printed.fileno()
     assert forker.run(['nothing'], [], number, number).wait() == 1
