@@ -28,6 +28,30 @@ RESELLER_ADMIN = 'admin:admin'
 #: The body of the object that the fixture ``stored`` uploads.
 STORED_BODY = b'0123456789'
 
+#: Files whose tests take minutes, the longest first. They come first, so that
+#: no worker is left alone with one of them in the end.
+LONG_FILES = (
+    'test_container_sync_changes.py',
+    'test_resharder.py',
+    'test_late_rows.py',
+    'test_split_roots.py',
+    'test_admin_changes.py',
+    'test_container_sync.py',
+    'test_resharding_features.py',
+    'test_resharding.py',
+    'test_lifecycle.py',
+    'test_swift_cli.py',
+    'test_transparency.py',
+    'test_strays.py',
+    'test_rollout.py',
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the tests of long files first."""
+    place = {name: i for i, name in enumerate(LONG_FILES)}
+    items.sort(key=lambda item: place.get(item.path.name, len(place)))
+
 
 @pytest.fixture(scope='session')
 def cluster(tmp_path_factory):
