@@ -142,8 +142,8 @@ class DeleteContext(ContainerContext):
         """Return True if replicas prove that the root and shards are empty.
 
         Swift would check the root, too, but would delete a replica that lacks
-        a stray. During a change, rows may move out of the root, so it is asked
-        first.
+        a stray. During a change, rows may move out of the root or into it, so
+        it is asked first and last.
 
         :raises BackendError: if they prove nothing
         """
@@ -151,9 +151,9 @@ class DeleteContext(ContainerContext):
             [target.backing_path(shard) for shard in stage]
             for stage in target.read_stages()
         ]
-        first = 0 if target.layout.is_changing else len(stages)
-        stages.insert(first, [target.path])
-        for stage in stages:
+        root = [target.path]
+        first = [root] if target.layout.is_changing else []
+        for stage in [*first, *stages, root]:
             found = self.contents(stage)
             if Contents.HOLDS in found:
                 return False

@@ -661,6 +661,30 @@ def test_a_delete_deletes_no_replica_while_others_report_rows(
     assert delete(swift) == 204
 
 
+def test_a_delete_sees_a_row_that_returns_to_its_range_meanwhile(swift):
+    """Its range was listed before it came, and it has left its shard since."""
+    for place in (LOW, HIGH):
+        for i in range(REPLICAS):
+            empty(swift.broker(*place, i))
+    swift.put_row(f'/{LOW}/{NAMES[0]}')
+    reshard(swift, 4)
+    resharder = change(swift)
+    resharder.begin(0)
+    resharder._step()
+    root = resharder.executor.read_root()
+    target = resharder._target(root, root.record)
+    shards = [target.place_in(shard) for shard in target.shards()]
+    (shard,) = (place for place in shards if swift.rows(*place))
+
+    def move() -> None:
+        swift.put_row(f'/{LOW}/{NAMES[0]}')
+        for i in range(REPLICAS):
+            empty(swift.broker(*shard, i))
+
+    swift.servers.before(f'/{HIGH}', move)
+    assert delete(swift) == 409
+
+
 def test_late_rows_of_other_shards_do_not_wait_for_the_ranges(swift):
     for shards in (4, 7):
         reshard(swift, shards)
