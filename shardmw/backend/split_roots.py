@@ -209,7 +209,8 @@ def _agreed_ranges(
 def require_whole(backend: Backend, env: dict, place: Place) -> None:
     """Check that no replica of a container is being split.
 
-    One that is deleted takes late rows, and is not.
+    One that is deleted does not show that. If it is being split, the sharder
+    brings the late rows that it takes to their ranges.
 
     :raises BackendError: if one is, or does not answer
     """
