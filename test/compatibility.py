@@ -4,17 +4,12 @@
     python -m test.compatibility FOLDER
 
 FOLDER has the reports unit.xml and functional.xml of pytest. tox runs this at
-the end of each environment that stands for a pair of releases: see tox.ini. If
-tests failed for a reason of the machine's, a second run may be added, and the
-page says how many tests needed it:
-
-    pytest --last-failed --junitxml FOLDER/functional-again.xml test/functional
+the end of each environment that stands for a pair of releases: see tox.ini.
 """
 
 import platform
 import sys
 import xml.etree.ElementTree as ElementTree
-from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from pathlib import Path
@@ -27,54 +22,29 @@ PAGE = PROJECT / 'doc' / 'compatibility.md'
 HEAD = '| Swift | Python |'
 KINDS = ('unit', 'functional')
 
-#: What became of a test, by what a JUnit file has inside of it.
-OUTCOMES = {'failure': 'failed', 'error': 'failed', 'skipped': 'skipped'}
-
 
 class NotPassedError(Exception):
     """Raised if the tests of a report did not pass."""
 
 
-def outcomes(report: Path) -> dict[tuple[str, str], str]:
-    """Return 'passed', 'failed' or 'skipped' for each test of a report.
-
-    :param report: a JUnit file by pytest
-    """
-    return {
-        (case.get('classname'), case.get('name')): next(
-            (OUTCOMES[child.tag] for child in case if child.tag in OUTCOMES),
-            'passed',
-        )
-        for case in ElementTree.parse(report).getroot().iter('testcase')
-    }
-
-
 def passed(report: Path) -> str:
     """Return how many tests of a report passed, and were skipped, in words.
-
-    A test that failed has passed if it did in the report beside it whose name
-    ends with -again.
 
     :param report: a JUnit file by pytest
     :raises NotPassedError: if one failed, or none passed
     """
-    first = outcomes(report)
-    again = report.with_stem(f'{report.stem}-again')
-    second = outcomes(again) if again.exists() else {}
-    mended = {
-        test
-        for test, outcome in first.items()
-        if outcome == 'failed' and second.get(test) == 'passed'
+    suite = ElementTree.parse(report).getroot().find('testsuite')
+    count = {
+        name: int(suite.get(name))
+        for name in ('tests', 'failures', 'errors', 'skipped')
     }
-    count = Counter({**first, **dict.fromkeys(mended, 'passed')}.values())
-    if count['failed'] or not count['passed']:
+    good = count['tests'] - sum(
+        count[name] for name in ('failures', 'errors', 'skipped')
+    )
+    if count['failures'] or count['errors'] or not good:
         raise NotPassedError(f'{report}: not all tests have passed')
-    words = f'{count["passed"]:,} passed'
-    if mended:
-        words += f', {len(mended):,} of them in a second run'
-    if count['skipped']:
-        words += f', {count["skipped"]:,} skipped'
-    return words
+    skipped = f', {count["skipped"]} skipped' if count['skipped'] else ''
+    return f'{good:,} passed{skipped}'
 
 
 def with_row(page: str, row: str) -> str:

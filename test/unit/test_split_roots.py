@@ -12,7 +12,6 @@ from collections.abc import Callable
 import pytest
 from swift.common.swob import Request
 from swift.common.utils import ShardRange, Timestamp
-from swift.container.backend import ContainerBroker
 from swift.proxy.controllers.base import get_cache_key
 
 from shardmw.backend.containers import LOGICAL_HEADER, BackendError
@@ -522,10 +521,12 @@ class TestARootThatTheSharderBeginsToSplit:
         assert sorted(sum((each[0] for each in left), [])) == NAMES
 
 
-def empty(broker: ContainerBroker) -> None:
-    """Delete all rows of a database."""
-    for row in broker.get_objects():
-        broker.delete_object(row['name'], Timestamp.now().internal)
+def empty(swift: FakeSwift, place: Place) -> None:
+    """Delete all rows of all replicas of a container."""
+    for i in range(REPLICAS):
+        broker = swift.broker(*place, i)
+        for row in broker.get_objects():
+            broker.delete_object(row['name'], Timestamp.now().internal)
 
 
 def places_that_may_redirect(swift: FakeSwift) -> dict[Place, str]:
@@ -648,8 +649,7 @@ def test_a_delete_deletes_no_replica_while_others_report_rows(
 ):
     """A row that has moved since was reported to some of them only."""
     for place in (LOW, HIGH):
-        for i in range(REPLICAS):
-            empty(swift.broker(*place, i))
+        empty(swift, place)
     reshard(swift, 4)
     for i in range(reports):
         broker = swift.broker(*ROOT, i)
@@ -664,8 +664,7 @@ def test_a_delete_deletes_no_replica_while_others_report_rows(
 def test_a_delete_sees_a_row_that_returns_to_its_range_meanwhile(swift):
     """Its range was listed before it came, and it has left its shard since."""
     for place in (LOW, HIGH):
-        for i in range(REPLICAS):
-            empty(swift.broker(*place, i))
+        empty(swift, place)
     swift.put_row(f'/{LOW}/{NAMES[0]}')
     reshard(swift, 4)
     resharder = change(swift)
@@ -678,8 +677,7 @@ def test_a_delete_sees_a_row_that_returns_to_its_range_meanwhile(swift):
 
     def move() -> None:
         swift.put_row(f'/{LOW}/{NAMES[0]}')
-        for i in range(REPLICAS):
-            empty(swift.broker(*shard, i))
+        empty(swift, shard)
 
     swift.servers.before(f'/{HIGH}', move)
     assert delete(swift) == 409
