@@ -241,10 +241,12 @@ def wait_until(is_true: Callable[[], bool]) -> None:
 
 def wait_for_phase(started: subprocess.Popen, phase: str) -> None:
     """Wait until a running command reports a phase of its change."""
+    told = []
     for line in started.stderr:
+        told.append(line)
         if phase in line:
             return
-    pytest.fail(f'the change has ended before {phase}')
+    pytest.fail(f'the change has ended before {phase}: {"".join(told)}')
 
 
 def delete_unheard(admin: Admin, path: str) -> None:

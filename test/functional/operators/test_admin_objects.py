@@ -209,12 +209,14 @@ class TestEmpty:
         assert client.listing(container).names() == names[::10]
         assert client.get(container, names[0]).body == b'new'
 
-    def test_removes_rows_whose_objects_are_gone(self, admin, client):
+    def test_removes_rows_whose_objects_are_gone(self, cluster, admin, client):
         container = make(client, SHARDS)
         delete_unheard(admin, f'{path_of(client, container)}/{NAMES[0]}')
         assert NAMES[0] in client.listing(container).names()
         emptied(admin, path_of(client, container))
         assert client.listing(container).names() == []
+        # Later tests need object servers without pending updates.
+        cluster.daemon('object-updater')
 
     def test_of_a_container_whose_layout_changes_deletes_all(
         self, admin, client

@@ -36,6 +36,7 @@ def test_a_deletion_that_arrives_while_a_change_settles_is_kept(
         str(shards),
         '--settle-seconds',
         SETTLE_SECONDS,
+        '--despite-backlog',
     )
     wait_for_phase(change, 'settling')
     assert client.listing(container).names() == ['kept', 'late']
