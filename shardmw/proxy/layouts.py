@@ -201,6 +201,7 @@ class Layouts:
     ) -> Layout | None:
         """Ask all replicas; use `layout` while they prove nothing.
 
+        :param layout: what is used unless Swift's info has a later one
         :param is_known: False if only one replica's info says that the
                          container has this layout
         :raises BackendError: if they prove nothing, and it is not known
@@ -219,6 +220,7 @@ class Layouts:
             root = None
             if not is_known:
                 raise
+            layout = self._latest(env, path, layout)
         finally:
             self._being_asked.discard(key)
         known = self._confirmed.get(key)
@@ -248,6 +250,28 @@ class Layouts:
             layout.serial if layout else '',
         )
         return root.record
+
+    def _latest(
+        self, env: dict, path: Path, layout: Layout | None
+    ) -> Layout | None:
+        """Return a layout, or a later one that Swift's info has.
+
+        A long request, such as a bulk DELETE, has info of its beginning, and
+        the layout may be as old. Changes wait only for info that is cached by
+        other requests, too.
+
+        :raises BackendError: if there is no info
+        """
+        fresh = {**env, INFOCACHE_ENV: {}}
+        info = self.backend.container_info_of(fresh, path)
+        if not is_success(info['status']):
+            raise BackendError(None, info['status'])
+        record = info['sysmeta'].get(RECORD_NAME)
+        if record is None:
+            return layout
+        found, known = parse_record(record), self._confirmed.get(path.place)
+        seen = [known.latest if known else '', layout.serial if layout else '']
+        return found if found.serial > max(seen) else layout
 
     def _keep(
         self,

@@ -18,6 +18,7 @@ from shardmw.proxy.layouts import (
     UNCONFIRMED_SECONDS,
     Layouts,
 )
+from shardmw.swift.infocache import INFOCACHE_ENV
 from test.unit.clocks import Clock
 from test.unit.containers import NEW_ID, OLD_ID
 
@@ -71,9 +72,10 @@ def clock(monkeypatch) -> Clock:
 
 
 class Accounts:
-    """A backend that only looks up hidden accounts.
+    """A backend that only looks up hidden accounts, and a container's info.
 
-    :ivar looked: the number of look-ups
+    :ivar looked: the number of look-ups of accounts
+    :ivar info: Swift's info of the container
     """
 
     #: Swift caches container info for a minute, by default.
@@ -82,6 +84,12 @@ class Accounts:
     def __init__(self) -> None:
         self.hidden = {'.shards_shardmw_a'}
         self.looked = 0
+        self.info = info(OLD)
+
+    def container_info_of(self, env, path) -> dict:
+        assert path == PATH
+        assert env[INFOCACHE_ENV] == {}
+        return self.info
 
     def account_exists(self, _env, account) -> bool:
         self.looked += 1
@@ -305,8 +313,9 @@ class TestPlainInfo:
         assert seen(layouts, None) == OLD
 
     def test_counts_for_a_while_if_it_was_confirmed_before(
-        self, layouts, replicas, clock
+        self, layouts, replicas, accounts, clock
     ):
+        accounts.info = info(None)
         replicas.layout = None
         seen(layouts, None)
         replicas.are_away = True
@@ -457,8 +466,9 @@ class TestDeleteOfAnObject:
 
     @pytest.mark.parametrize('layout', [None, OLD])
     def test_waits_some_seconds_before_it_asks_replicas_that_are_away_again(
-        self, layouts, replicas, clock, layout
+        self, layouts, replicas, accounts, clock, layout
     ):
+        accounts.info = info(layout)
         replicas.layout = layout
         seen(layouts, layout)
         replicas.are_away = True
@@ -516,6 +526,40 @@ class TestReplicasAway:
             clock.now += CONFIRMED_SECONDS
             target = layouts.of({}, PATH, info(OLD))
             assert (target.layout, target.policy_index) == (NEW, 1)
+
+    @pytest.mark.parametrize('had', [OLD, None])
+    def test_leave_the_later_record_of_info_that_is_newer_than_a_long_request(
+        self, layouts, replicas, accounts, clock, had
+    ):
+        replicas.are_away = False
+        replicas.layout = had
+        seen(layouts, had)
+        replicas.are_away = True
+        clock.now += CONFIRMED_SECONDS
+        accounts.info = info(NEW)
+        assert seen(layouts, had, DOUBT_SECONDS) == NEW
+
+    def test_leave_a_container_plain_if_newer_info_has_its_former_record(
+        self, layouts, replicas, accounts, clock
+    ):
+        replicas.are_away, replicas.layout = False, None
+        seen(layouts, OLD)
+        replicas.are_away = True
+        clock.now += CONFIRMED_SECONDS
+        accounts.info = info(OLD)
+        assert seen(layouts, None) is None
+
+    @pytest.mark.parametrize('status', [404, 503])
+    def test_leave_nothing_in_a_long_request_if_there_is_no_newer_info(
+        self, layouts, replicas, accounts, clock, status
+    ):
+        replicas.are_away = False
+        seen(layouts, OLD)
+        replicas.are_away = True
+        clock.now += CONFIRMED_SECONDS
+        accounts.info = info(None, status)
+        with pytest.raises(BackendError):
+            seen(layouts, OLD)
 
     def test_leave_the_layout_that_was_confirmed_while_they_were_asked(
         self, layouts, replicas, clock, monkeypatch
