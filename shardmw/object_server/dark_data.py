@@ -111,7 +111,7 @@ class DarkDataWatcher(object_audit.DarkDataWatcher):
         :param heads: the answer of each replica of the root to a HEAD
         :raises UnknownError: if rows are moving, or have yet to be moved
         """
-        records = {head.get(RECORD_HEADER) for head in heads}
+        records = _records_in(heads)
         layouts = {parse_record(each) for each in records if each}
         if any(layout.is_changing for layout in layouts):
             raise UnknownError
@@ -124,7 +124,12 @@ class DarkDataWatcher(object_audit.DarkDataWatcher):
         # A late row may have been moved to the root since Swift's watcher
         # looked there.
         path = f'/{place}/{name}'
-        return bool(object_audit.get_info_1(self.container_ring, path))
+        if object_audit.get_info_1(self.container_ring, path):
+            return True
+        # Another change may have moved the row since the records were read.
+        if _records_in(self._heads(place)) != records:
+            raise UnknownError
+        return False
 
     def _has_late_rows(
         self, place: Place, layouts: Collection[Layout]
@@ -171,6 +176,11 @@ class DarkDataWatcher(object_audit.DarkDataWatcher):
             if row:
                 return True
         return False
+
+
+def _records_in(heads: Iterable[HeaderKeyDict]) -> set[str | None]:
+    """Return the layout records that replicas of a root have."""
+    return {head.get(RECORD_HEADER) for head in heads}
 
 
 def _account_rows(
