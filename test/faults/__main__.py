@@ -3,9 +3,11 @@
 
 import argparse
 import json
+import shutil
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Iterator
 from contextlib import closing
 from itertools import groupby
@@ -18,7 +20,7 @@ from test.faults.histories import keep
 from test.faults.matrix import CELLS, NET, POWER, Cell, chosen
 from test.faults.mutations import MUTATIONS
 from test.faults.network_site import NetworkSite
-from test.faults.page import mutation_table, put_in, table
+from test.faults.page import KINDS, mutation_table, put_in, table
 from test.faults.plan import Pair, allowances
 from test.faults.run import CLIENTS, Run
 from test.faults.site import Site, temporary_folder
@@ -57,7 +59,8 @@ def run_all(
     ):
         for number, result in enumerate(results, 1):
             print(f'{number}/{len(cells)} {text_of(result)}', flush=True)
-            print(json.dumps(result), file=file, flush=True)
+            if KINDS[0] in result:
+                print(json.dumps(result), file=file, flush=True)
             bad += not result['is_good']
     return bool(bad)
 
@@ -65,18 +68,38 @@ def run_all(
 def _results(
     cells: list[Cell] | list[Pair], folder: Path, options: argparse.Namespace
 ) -> Iterator[dict]:
-    """Run cells, each on a cluster of the kind that it needs."""
+    """Run cells, each on a cluster of the kind that it needs.
+
+    After a cell that breaks off, which has no result, the next one runs on a
+    new cluster.
+    """
     for is_net, group in groupby(cells, _is_net):
-        with NetworkSite(folder / NET) if is_net else Site(folder) as site:
-            for cell in group:
-                yield carry_out(
-                    site,
-                    cell,
-                    options.seed,
-                    options.seconds,
-                    options.clients,
-                    options.histories,
-                )
+        left = [*group]
+        while left:
+            with NetworkSite(folder / NET) if is_net else Site(folder) as site:
+                is_whole = True
+                while left and is_whole:
+                    result = _result(site, left.pop(0), options)
+                    is_whole = KINDS[0] in result
+                    yield result
+            shutil.rmtree(site.path, ignore_errors=is_whole)
+
+
+def _result(
+    site: Site, cell: Cell | Pair, options: argparse.Namespace
+) -> dict:
+    try:
+        return carry_out(
+            site,
+            cell,
+            options.seed,
+            options.seconds,
+            options.clients,
+            options.histories,
+        )
+    except Exception:
+        text = traceback.format_exc()
+        return {'cell': str(cell), 'is_good': False, 'texts': [text]}
 
 
 def _is_net(cell: Cell | Pair) -> bool:
@@ -125,6 +148,7 @@ def carry_out(
         'seed': seed,
         'seconds': round(time.monotonic() - began),
         'changes': run.changes,
+        'phase': run.phase,
         'allowances': allowances(cell),
         'is_good': all(each.is_good for each in outcomes.values()),
         **{kind: each._asdict() for kind, each in outcomes.items()},
@@ -134,18 +158,22 @@ def carry_out(
 
 def text_of(result: dict) -> str:
     """Return the text of a result."""
+    if KINDS[0] not in result:
+        return '\n'.join([f'{result["cell"]} broke off', *result['texts']])
+    phase = result['phase'] and f', the fault began in {result["phase"]!r}'
     lines = [
-        f'{result["cell"]}: {result["seconds"]} s, {result["changes"]} changes'
+        f'{result["cell"]}: {result["seconds"]} s, '
+        f'{result["changes"]} changes{phase}'
     ]
-    for kind in ('plain', 'sharded'):
+    for kind in KINDS:
         found = result[kind]
         lines.append(
             f'  {kind:7}: {found["operations"]} operations, '
             f'{found["acknowledged"]} acknowledged, '
             f'{sum(found["refused"].values())} refused, '
             f'{found["lost"]} lost, {found["wrong"]} wrong, '
-            f'{found["unlisted"]} rows lost, well after '
-            f'{found["well_seconds"]} s'
+            f'{found["stale"]} stale, {found["unlisted"]} rows lost, '
+            f'well after {found["well_seconds"]} s'
         )
         lines += [f'    {problem}' for problem in found['problems']]
     return '\n'.join([*lines, *result['texts']])
@@ -159,8 +187,11 @@ def read(path: Path) -> list[dict]:
 
 
 def _write_page(page: Path, results: Path) -> int:
-    """Write the tables of all results so far into a page."""
-    last = {each['cell']: each for each in read(results)}
+    """Write the tables of all results so far into a page.
+
+    Results without the phase of a change are of an earlier checker.
+    """
+    last = {each['cell']: each for each in read(results) if 'phase' in each}
     ordered = [last[str(cell)] for cell in CELLS if str(cell) in last]
     tables = {'faults': table(ordered)} if ordered else {}
     if mutations := read(results.with_name(MUTATION_RESULTS)):

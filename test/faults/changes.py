@@ -8,6 +8,7 @@ import signal
 import subprocess
 import threading
 import time
+from collections.abc import Callable
 
 from test.faults.matrix import CHANGES, Cell
 from test.faults.plan import Pair
@@ -23,6 +24,7 @@ OPTIONS = ('--settle-seconds', SETTLE_SECONDS, '--ask-for-objects')
 PHASES = ('announced', 'waiting to move', 'moving', 'settling')
 LIFE_SECONDS = (0, 1)
 RETRY_SECONDS = 1
+POLL_SECONDS = 0.1
 PATIENCE_SECONDS = 120
 
 
@@ -30,6 +32,7 @@ class Changes(threading.Thread):
     """A thread that changes the layout of a container again and again.
 
     :ivar count: how many changes have ended
+    :ivar lines: what their movers have printed
     :ivar shards: the shard count that the container has in the end
     :ivar problem: why the last change does not end, '' if it has ended
     """
@@ -40,6 +43,7 @@ class Changes(threading.Thread):
         super().__init__()
         self.shards, targets = CHANGES[cell.work]
         self.count = 0
+        self.lines: list[str] = []
         self.problem = ''
         self._targets = itertools.cycle((*targets, self.shards))
         self._site = site
@@ -48,8 +52,26 @@ class Changes(threading.Thread):
             (each.how for each in cell.faults if each.what == 'mover'), ''
         )
         self._chance = chance
+        self._healed = threading.Event()
         self._stop_asked = threading.Event()
         self._deadline = math.inf
+
+    def wait_until(self, is_so: Callable[[], bool], seconds: float) -> None:
+        """Wait until the changes have come so far, at most some seconds."""
+        deadline = time.monotonic() + seconds
+        while not is_so() and time.monotonic() < deadline:
+            time.sleep(POLL_SECONDS)
+
+    def has_reached(self, phase: str, since: int = 0) -> bool:
+        """Return True if a mover has printed a phase.
+
+        :param since: the number of lines that do not count
+        """
+        return any(phase in line for line in self.lines[since:])
+
+    def heal(self) -> None:
+        """Let the movers of further changes live."""
+        self._healed.set()
 
     def finish(self) -> None:
         """Wait for the end of the last change, and begin no other one."""
@@ -70,16 +92,22 @@ class Changes(threading.Thread):
             mover = self._site.admin.start(
                 'reshard', self._path, str(target), DESPITE, *OPTIONS
             )
+            first = len(self.lines)
+            follower = threading.Thread(target=self._follow, args=(mover,))
+            follower.start()
             is_cancelled = False
-            if self._failure and not self._stop_asked.is_set():
-                is_cancelled = self._fail(mover)
-            try:
-                _, errors = mover.communicate(timeout=PATIENCE_SECONDS)
-            except subprocess.TimeoutExpired:
-                mover.kill()
-                _, errors = mover.communicate()
+            if self._failure and not self._healed.is_set():
+                is_cancelled = self._fail(mover, first)
+            with mover.stdout, mover.stderr:
+                try:
+                    mover.wait(PATIENCE_SECONDS)
+                except subprocess.TimeoutExpired:
+                    mover.kill()
+                    mover.wait()
+                follower.join()
             if is_cancelled:
                 return False
+            errors = ''.join(self.lines[first:])
             if mover.returncode == 0 or f'has {target} shards' in errors:
                 return True
             if self._failure == 'cancelled' and self._cancel():
@@ -89,16 +117,22 @@ class Changes(threading.Thread):
                 self.problem = f'sharded: the change does not end: {errors}'
                 return False
 
-    def _fail(self, mover: subprocess.Popen) -> bool:
+    def _follow(self, mover: subprocess.Popen) -> None:
+        for line in mover.stderr:
+            self.lines.append(line)
+
+    def _fail(self, mover: subprocess.Popen, first: int) -> bool:
         """Kill or stop the mover in a phase of its change.
 
+        :param first: the number of lines that earlier movers have printed
         :returns: True if the change was cancelled while the mover was stopped
         """
         phase = self._chance.choice(PHASES)
-        for line in mover.stderr:
-            if phase in line:
-                time.sleep(self._chance.uniform(*LIFE_SECONDS))
-                break
+        self.wait_until(
+            lambda: self.has_reached(phase, first) or mover.poll() is not None,
+            PATIENCE_SECONDS,
+        )
+        time.sleep(self._chance.uniform(*LIFE_SECONDS))
         if self._failure != 'stopped':
             mover.kill()
             return False

@@ -48,6 +48,9 @@ NAMES_WORK = {
 }
 BULK_NAMES = 3
 
+#: The share of actions that write an object under a new name.
+NEW_SHARE = 0.05
+
 #: The share of actions that write an object that expires, and after how many
 #: seconds it expires. Object servers compare whole seconds.
 EXPIRING_SHARE = 0.1
@@ -68,6 +71,7 @@ class Job(NamedTuple):
     :param seed: the seed of all random choices
     :param kept: the names of the objects that are only read
     :param expires: True if some of its objects expire
+    :param is_new: True if some of its objects are written only once
     :param again: containers to create and delete again and again
     :param shards: the shard count of these containers, 0 for plain ones
     :param races: True if other clients create and delete them, too
@@ -79,6 +83,7 @@ class Job(NamedTuple):
     seed: int
     kept: tuple[str, ...] = KEPT
     expires: bool = False
+    is_new: bool = False
     again: tuple[str, ...] = ()
     shards: int = 0
     races: bool = False
@@ -97,11 +102,14 @@ class ObjectWorker(Worker):
         client = Client(*job.client)
         super().__init__(client, job.container, names, job.seed, job.by)
         self._expires = job.expires
+        self._is_new = job.is_new
 
     def work(self) -> None:
         """Write, read or delete an object, or list all."""
         if self._expires and self._chance.random() < EXPIRING_SHARE:
             return self._expire()
+        if self._is_new and self._chance.random() < NEW_SHARE:
+            return self._create()
         (what,) = self._chance.choices(list(WORK), WORK.values())
         if what in ('GET', 'HEAD'):
             return self._read(what, self._chance.choice(self.names))
@@ -181,6 +189,12 @@ class ObjectWorker(Worker):
         )
         etag = etag_of_parts(body)
         self._wrote('PUT', name, began, answer, body, text, etag)
+
+    def _create(self) -> None:
+        """Write an object under a unique name."""
+        name = f'n-{self._text()}'
+        self.names.append(name)
+        self.put(name)
 
     def _expire(self) -> None:
         """Write an object that expires, under a unique name."""
@@ -311,8 +325,12 @@ class ClientProcess:
         """Wait until all clients have begun to work."""
         self._answers.recv()
 
-    def finish(self) -> dict[Job, tuple[History, list[str]]]:
-        """End the work; return the histories and names of all jobs."""
+    def finish(self) -> tuple[dict[Job, tuple[History, list[str]]], list[str]]:
+        """End the work.
+
+        :returns: the histories and names of all jobs, and the errors that
+                  ended a client
+        """
         self._stop.set()
         return self._answers.recv()
 
@@ -320,9 +338,14 @@ class ClientProcess:
 def _work(jobs: list[Job], stop, answers) -> None:
     workers = {job: job.worker() for job in jobs}
 
+    errors: list[str] = []
+
     def run(worker: Worker) -> None:
-        while not stop.is_set():
-            worker.work()
+        try:
+            while not stop.is_set():
+                worker.work()
+        except Exception as err:
+            errors.append(f'{worker.container}: {worker.by} ended: {err!r}')
 
     threads = [
         threading.Thread(target=run, args=(worker,))
@@ -333,9 +356,8 @@ def _work(jobs: list[Job], stop, answers) -> None:
     answers.send('at work')
     for thread in threads:
         thread.join()
-    answers.send(
-        {job: (each.history, each.names) for job, each in workers.items()}
-    )
+    found = {job: (each.history, each.names) for job, each in workers.items()}
+    answers.send((found, errors))
 
 
 def shard_headers(shards: int) -> dict[str, str]:

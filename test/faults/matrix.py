@@ -51,7 +51,7 @@ class Cell(NamedTuple):
     def stales_rows(self) -> bool:
         """Return True if rows may be late until the daemons have run."""
         parts = (*STORAGE, *POWER, 'device', 'ring', NET)
-        return self.what in parts
+        return self.what in parts and self.what != 'account'
 
     @property
     def stales_objects(self) -> bool:
@@ -105,8 +105,18 @@ class Cell(NamedTuple):
         """Return by how much the clocks of two proxies differ."""
         return CLOCK_SECONDS if self.how == 'clock' else 0
 
+    @property
+    def early_seconds(self) -> float:
+        """Return how long before a fault writes may be late, or lost."""
+        return UNSYNCED_SECONDS if self.what in POWER else EARLY_SECONDS
+
 
 CLOCK_SECONDS = 2
+
+#: Some writes were under way when the fault began. Disks write back what is
+#: not synced 5 s later, which may take some time.
+EARLY_SECONDS, UNSYNCED_SECONDS = 5, 8
+
 REPLICAS = 3
 
 #: What fails in cells that need a network of their own.

@@ -17,6 +17,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from test.faults.page import KINDS
+
 ROOT = Path(__file__).parents[2]
 RESULTS = Path('.faults/mutations.jsonl')
 PACKAGES = ('shardmw', 'test')
@@ -313,21 +315,24 @@ def found(mutation: Mutation, seconds: str) -> tuple[str, str]:
     """
     with copy(mutation) as folder:
         for cell in mutation.cells:
-            results = folder / 'results'
+            results = folder / f'results-{cell}'
             subprocess.run(
                 (sys.executable, '-m', 'test.faults', cell)
                 + ('--seconds', seconds, '--results', str(results)),
                 cwd=folder,
                 stdout=subprocess.DEVNULL,
             )
-            line = results.read_text().splitlines()[-1]
-            sharded = json.loads(line)['sharded']
+            lines = results.read_text().splitlines()
+            if not lines:  # it broke off
+                continue
+            plain, sharded = (json.loads(lines[-1])[kind] for kind in KINDS)
             seen = {
-                'lost objects': sharded['lost'],
+                'reads of lost objects': sharded['lost'],
                 'wrong answers': sharded['wrong'],
                 'problems afterwards': len(sharded['problems']),
             }
-            if any(seen.values()):
+            is_sound = not (plain['lost'] or plain['wrong'])
+            if is_sound and any(seen.values()):
                 text = ', '.join(
                     f'{n} {what}' for what, n in seen.items() if n
                 )

@@ -29,6 +29,10 @@ _TABLE = 'ip faults'
 #: One of so many packets of connections resets its connection.
 RESET_ONE_OF = 50
 
+#: The length in bytes of an IPv4 packet that only acknowledges others, with
+#: the timestamps that Linux sends.
+ACK_LENGTH = 52
+
 
 class Sides(NamedTuple):
     """Hosts in a random order: rules for one of them take the first."""
@@ -127,9 +131,15 @@ def _halved(sides: Sides, mark: int) -> list[str]:
 
 
 def _oneway(sides: Sides, mark: int) -> list[str]:
-    """Drop what a node sends to proxies, but not what they send to it."""
-    node = address_of(sides.nodes[0])
-    return [f'ip saddr {node} ip daddr {_set(sides.proxies)} drop']
+    """Drop the answers of a node to proxies.
+
+    Packets without data pass, so that its servers get requests.
+    """
+    node, proxies = address_of(sides.nodes[0]), _set(sides.proxies)
+    return [
+        f'ip saddr {node} ip daddr {proxies} tcp flags & syn == 0 '
+        f'meta length > {ACK_LENGTH} drop'
+    ]
 
 
 def _replication(sides: Sides, mark: int) -> list[str]:

@@ -11,22 +11,24 @@ HEAD = (
     'what is hit',
     'how',
     'cells',
+    'failed',
     'operations',
     'acknowledged writes',
     'lost',
     'wrong',
-    'refused, plain',
-    'refused, sharded',
-    'well after, plain',
-    'well after, sharded',
+    'stale',
+    'rows lost',
+    'refused',
+    'well after',
 )
 
 
 def table(results: Iterable[dict]) -> str:
     """Return the table of results, with a row for what fails and how.
 
-    Faults of one part share a row if no answer was wrong, nothing was lost,
-    and the same shares of requests were refused.
+    The last columns have figures of the plain and of the sharded container.
+    Faults of one part share a row if no cell failed, and the same shares of
+    requests were refused.
     """
     faults: dict[tuple[str, str], list[dict]] = {}
     for result in results:
@@ -94,37 +96,38 @@ def put_in(page: str, name: str, text: str) -> str:
 
 def _row_of(what: str, how: str, results: list[dict]) -> tuple[str, ...]:
     """Return what the faults that share a row of the table have in common."""
-    _, _, _, _, _, lost, wrong, *refused, _, _ = _cells(what, how, results)
-    is_alone = (lost, wrong) != ('0', '0')
-    return (what, *refused, how * is_alone)
+    cells = dict(zip(HEAD, _cells(what, how, results), strict=True))
+    has_failed = not all(result['is_good'] for result in results)
+    return what, cells['refused'], how * has_failed
 
 
 def _cells(what: str, how: str, results: list[dict]) -> tuple[str, ...]:
-    outcomes = [result[kind] for result in results for kind in KINDS]
-
-    def total(name: str) -> str:
-        return f'{sum(each[name] for each in outcomes):,}'
-
-    def of_kind(kind: str) -> tuple[str, str]:
+    def of_kind(kind: str) -> dict:
         found = [result[kind] for result in results]
         refused = sum(sum(each['refused'].values()) for each in found)
-        share = refused / max(1, sum(each['operations'] for each in found))
-        longest = max(each['well_seconds'] for each in found)
-        return f'{share:.1%}', f'{longest:.0f} s'
+        sums = {
+            name: sum(each[name] for each in found)
+            for name in (
+                *('operations', 'acknowledged', 'lost', 'wrong', 'stale'),
+                'unlisted',
+            )
+        }
+        return {
+            **sums,
+            'refused': f'{refused / max(1, sums["operations"]):.1%}',
+            'well': f'{max(each["well_seconds"] for each in found):.0f} s',
+        }
 
-    (plain, plain_well), (sharded, sharded_well) = map(of_kind, KINDS)
+    plain, sharded = map(of_kind, KINDS)
+    both = ('operations', 'acknowledged', 'lost', 'wrong')
+    apart = ('stale', 'unlisted', 'refused', 'well')
     return (
         what,
         how,
         str(len(results)),
-        total('operations'),
-        total('acknowledged'),
-        total('lost'),
-        total('wrong'),
-        plain,
-        sharded,
-        plain_well,
-        sharded_well,
+        str(sum(not result['is_good'] for result in results)),
+        *(f'{plain[name] + sharded[name]:,}' for name in both),
+        *(f'{plain[name]} / {sharded[name]}' for name in apart),
     )
 
 

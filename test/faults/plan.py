@@ -131,6 +131,11 @@ class Pair(NamedTuple):
         """Return by how much the clocks of two proxies differ."""
         return max(each.slack_seconds for each in self.faults)
 
+    @property
+    def early_seconds(self) -> float:
+        """Return how long before the faults writes may be late, or lost."""
+        return max(each.early_seconds for each in self.faults)
+
     def spans(self, seconds: float) -> tuple[Span, ...]:
         """Return when each fault begins, and for how long it lasts.
 

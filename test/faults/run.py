@@ -3,12 +3,13 @@
 
 import math
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from typing import NamedTuple
 
 from shardmw.core.placement import HIDDEN_PREFIX
-from test.faults.changes import Changes
+from test.faults.changes import PHASES, Changes
 from test.faults.clients import (
     HOT,
     KEPT,
@@ -26,7 +27,7 @@ from test.faults.site import LIMITED_FROM, Site
 from test.functional.client import Client
 from test.functional.conftest import SHARD_COUNT_HEADER
 from test.functional.operating import wait_until
-from test.history import History, Read, Write
+from test.history import History, Read, Violation, Write
 
 KINDS = ('plain', 'sharded')
 PROXIES = (0, 1)
@@ -37,11 +38,18 @@ CLIENTS = 10
 #: The shares of the time before, during and after the fault.
 BEFORE, DURING, AFTER = 0.2, 0.6, 0.2
 
-#: How long before and after a fault writes may be late: some were under way
-#: when it began, and afterwards some servers are still error-limited. Disks
-#: write back what is not synced 5 s later, which may take some time.
-EARLY_SECONDS, LATE_SECONDS = 5, 8
-UNSYNCED_SECONDS = 8
+#: How long after a fault writes may be late: some servers are still
+#: error-limited.
+LATE_SECONDS = 8
+
+#: The phases in which power is lost, and how long a fault waits for the phase
+#: of a change, and clients for the end of one.
+MOVING, SETTLING = PHASES[-2:]
+PHASE_SECONDS = 60
+CHANGE_SECONDS = 90
+
+#: Reads of these kinds show what is in a container.
+LISTINGS = ('page', 'walk')
 
 #: How long it takes until all nodes have no power.
 CUT_SECONDS = 3
@@ -73,6 +81,8 @@ class Outcome(NamedTuple):
     :param problems: what was still wrong in the end
     :param unlisted: the number of objects that are in the end either listed or
                      there, not both, as their rows may be lost
+    :param stale: the number of reads that are right only because some servers
+                  may have missed writes
     """
 
     operations: int
@@ -83,6 +93,7 @@ class Outcome(NamedTuple):
     well_seconds: float
     problems: list[str]
     unlisted: int = 0
+    stale: int = 0
 
     @property
     def is_good(self) -> bool:
@@ -95,6 +106,7 @@ class Run:
 
     :ivar texts: the shortest histories that show what was wrong
     :ivar changes: how many changes of layout have ended
+    :ivar phase: the phase of a change in which the fault began, '' if none
     :ivar histories: what clients have done and seen, by kind of container; in
                      the end with the times from which reads must show writes
     """
@@ -112,6 +124,8 @@ class Run:
         self.account = f'AUTH_{cell}-{seed}-{int(time.time())}'
         self.texts: list[str] = []
         self.changes = 0
+        self.phase = ''
+        self._errors: list[str] = []
         self._window = (-math.inf, math.inf)
         self._unlisted_names: dict[str, set[str]] = {}
         self._changed: Changes | None = None
@@ -125,6 +139,7 @@ class Run:
         """Run the cell, and return the outcome by kind of container."""
         prepare(self.site, self.cell, chance_of(self.seed, self.cell, 'site'))
         self._create()
+        self._settle()
         self._window = self._work()
         well, problems = self._wait_until_well(self._window[1])
         well_at = time.monotonic()
@@ -160,6 +175,11 @@ class Run:
                 wait_until(partial(filler.put, name))
             self.histories[kind].add(filler.history)
 
+    def _settle(self) -> None:
+        """Wait until what was created is on all replicas and their disks."""
+        wait_until(lambda: not self.site.disagreements())
+        time.sleep(self.cell.early_seconds + 1)
+
     def _creates(self, container: str, headers: dict) -> bool:
         answer = self._client(0).put(container, headers=headers)
         return answer.status in CREATED
@@ -178,6 +198,7 @@ class Run:
                         kind,
                         f'{kind}{proxy}{number}',
                         expires=self.cell.work == 'expire',
+                        is_new=self.cell.loses_rows,
                         again=names,
                         shards=SHARDS if kind == 'sharded' else 0,
                         races=bool(names) and number > 0,
@@ -186,7 +207,11 @@ class Run:
         return jobs
 
     def _work(self) -> tuple[float, float]:
-        """Run clients and the fault; return when the fault began and ended."""
+        """Run clients and the fault; return when the fault began and ended.
+
+        If the layout changes, the fault begins in a random phase, and clients
+        work until a change has ended after the fault.
+        """
         chance = chance_of(self.seed, self.cell)
         changes = None
         if self.cell.work in CHANGES:
@@ -203,17 +228,43 @@ class Run:
                 changes.start()
                 stack.callback(changes.finish)
             time.sleep(self.seconds * BEFORE)
+            if changes:
+                self._wait_for_phase(changes, chance)
             began = time.monotonic()
             fail(self.site, self.cell, chance, self.seconds * DURING)
             ended = time.monotonic()
-            time.sleep(self.seconds * AFTER)
+            if changes:
+                changes.heal()
+            # A loss of power is over soon.
+            time.sleep(
+                max(
+                    self.seconds * AFTER,
+                    began + self.seconds * (DURING + AFTER) - ended,
+                )
+            )
+            if changes:
+                changes.wait_until(lambda: changes.count, CHANGE_SECONDS)
+                if not changes.has_reached(MOVING):
+                    self._errors.append('sharded: no row moved meanwhile')
             for process in processes:
-                for job, (history, names) in process.finish().items():
+                found, errors = process.finish()
+                self._errors += errors
+                for job, (history, names) in found.items():
                     self.histories[job.container].add(history)
                     self._workers[job.container].append((job, names))
         self._changed = changes
         self.changes = changes.count if changes else 0
         return began, ended
+
+    def _wait_for_phase(self, changes: Changes, chance) -> None:
+        """Wait until a change is in a phase, unless its mover will fail."""
+        if {each.what for each in self.cell.faults} == {'mover'}:
+            return
+        has_power = not {each.what for each in self.cell.faults} & {*POWER}
+        phase = chance.choice(PHASES if has_power else (MOVING, SETTLING))
+        changes.wait_until(lambda: changes.has_reached(phase), PHASE_SECONDS)
+        if changes.has_reached(phase):
+            self.phase = phase
 
     def _wait_until_well(self, since: float):
         """Wait until nothing is wrong with either kind of container.
@@ -221,6 +272,7 @@ class Run:
         :returns: the seconds that it took, and what is still wrong, by kind
         """
         well: dict[str, float] = {}
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
             found = self._problems()
             now = time.monotonic()
@@ -232,7 +284,7 @@ class Run:
                     well.pop(kind, None)
                 else:
                     well.setdefault(kind, now - since)
-            if not found or now - since > PATIENCE_SECONDS + self.seconds:
+            if not found or now > deadline:
                 return {
                     kind: well.get(kind, now - since) for kind in KINDS
                 }, problems
@@ -293,19 +345,24 @@ class Run:
     ) -> Outcome:
         history = self.histories[kind]
         late = Late(self.cell, self._window, well_at)
-        for name, writes in history.writes.items():
-            history.writes[name] = [late.known(write) for write in writes]
         history.reads = [r for r in history.reads if not late.is_blind(r)]
+        _change(history, late.ordered)
+        strict = history.violations()
+        early = [each for each in strict if late.is_early(each.read)]
+        self._add_texts(kind, history, early)
+        _change(history, late.known)
+        wrong = early + [e for e in history.violations() if e not in early]
         last = self._read_at_last(kind)
-        wrong = history.violations()
         history.add(last)
-        both = history.violations()
+        both = early + [e for e in history.violations() if e not in early]
         lost = len(both) - len(wrong)
-        for violation in both[:SHOWN]:
-            self.texts.append(f'{kind}\n{history.text(violation)}')
+        self._add_texts(kind, history, both[len(early) :])
         problems += [f'{kind}: in the end {what}' for what in last.refused]
         problems += self._refused_writes(kind)
+        problems += [error for error in self._errors if is_of(error, kind)]
         writes = [w for each in history.writes.values() for w in each]
+        if not any(w.is_sure and w.began > self._window[1] for w in writes):
+            problems.append(f'{kind}: no write was acknowledged afterwards')
         if self.cell.work == 'names' and not any(map(_is_creation, writes)):
             problems.append(f'{kind}: no container was created')
         return Outcome(
@@ -317,15 +374,30 @@ class Run:
             round(well_seconds, 1),
             problems,
             len(self._unlisted_names.get(kind, ())),
+            len(strict) - len(wrong),
         )
+
+    def _add_texts(
+        self, kind: str, history: History, found: list[Violation]
+    ) -> None:
+        for violation in found[:SHOWN]:
+            self.texts.append(f'{kind}\n{history.text(violation)}')
 
     def _read_at_last(self, kind: str) -> History:
         """Read everything through both proxies."""
         history = History()
-        jobs = [job for job, _ in self._workers[kind]]
-        once = {job.client: job for job in jobs if not job.again}
-        for job in (*once.values(), *filter(lambda job: job.again, jobs)):
+        once = {j.client: j for j, _ in self._workers[kind] if not j.again}
+        again = [job for job, _ in self._workers[kind] if job.again]
+        names = {
+            name
+            for job, used in self._workers[kind]
+            for name in used
+            if not job.again
+        }
+        for job in (*once.values(), *again):
             worker = job.worker()
+            if not job.again:
+                worker.names = sorted(names)
             worker.by = f'at last {worker.by}'
             worker.read_all()
             history.add(worker.history)
@@ -363,29 +435,46 @@ class Late(NamedTuple):
     window: tuple[float, float]
     well_at: float
 
+    def is_early(self, read: Read) -> bool:
+        """Return True if a read ended before the fault, when all was well."""
+        return read.ended < self.window[0]
+
+    def ordered(self, write: Write) -> Write:
+        """Return a write with the time until which others may precede it.
+
+        Proxies whose clocks are behind date later writes earlier. It must be
+        visible nevertheless, if there is no other one.
+        """
+        listed, stored = write.listed, write.stored
+        return write._replace(
+            ended=write.ended + self.cell.slack_seconds,
+            listed=write.ended if listed is None else listed,
+            stored=write.ended if stored is None else stored,
+        )
+
     def known(self, write: Write) -> Write:
-        """Return a write with the time when all replicas had it."""
-        slack = self.cell.slack_seconds
+        """Return a write with the time when all replicas had it.
+
+        :param write: as :meth:`ordered` returns it
+        """
         began, ended = self.window
         is_meanwhile = (
             write.began <= ended + LATE_SECONDS
-            and write.ended >= began - self._early_seconds
+            and write.ended >= began - self.cell.early_seconds
         )
         is_late = is_meanwhile or self.cell.forgets_rows
         listed = write.listed
-        if listed is not None or (is_late and self.cell.stales_rows):
+        if listed == math.inf or (is_late and self.cell.stales_rows):
             listed = self.well_at
         if self.loses_row(write):
             listed = math.inf
         lacks_data = self.cell.lacks_data
         is_old = lacks_data or (is_meanwhile and self.cell.stales_objects)
-        is_void = (lacks_data and is_meanwhile) or self.is_blind(write)
+        is_void = (lacks_data and is_meanwhile) or self._is_dark(write)
         return write._replace(
-            began=write.began - slack,
-            ended=write.ended + slack,
             is_sure=write.is_sure and not (write.is_delete and is_void),
             listed=listed,
-            stored=self.well_at if is_old else None,
+            stored=self.well_at if is_old else write.stored,
         )
 
     def loses_row(self, write: Write) -> bool:
@@ -394,14 +483,21 @@ class Late(NamedTuple):
         return (
             self.cell.loses_rows
             and write.began <= began + CUT_SECONDS
-            and write.ended >= began - self._early_seconds
+            and write.ended >= began - self.cell.early_seconds
         )
 
-    def is_blind(self, step: Write | Read) -> bool:
-        """Return True if a 404 may only mean that no account server answers.
+    def is_blind(self, read: Read) -> bool:
+        """Return True if a read may show nothing because all servers are down.
 
-        Swift's proxy then takes the account, and all in it, for missing.
+        Swift's proxy takes the account, and all in it, for missing.
         """
+        return (
+            self._is_dark(read)
+            and read.what not in LISTINGS
+            and not any(read.shown.values())
+        )
+
+    def _is_dark(self, step: Write | Read) -> bool:
         began, ended = self.window
         return (
             self.cell.loses_rows
@@ -409,10 +505,11 @@ class Late(NamedTuple):
             and step.ended >= began
         )
 
-    @property
-    def _early_seconds(self) -> float:
-        is_unsynced = any(each.what in POWER for each in self.cell.faults)
-        return UNSYNCED_SECONDS if is_unsynced else EARLY_SECONDS
+
+def _change(history: History, how: Callable[[Write], Write]) -> None:
+    """Change all writes of a history."""
+    for name, writes in history.writes.items():
+        history.writes[name] = [how(write) for write in writes]
 
 
 def _is_creation(write: Write) -> bool:

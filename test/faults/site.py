@@ -14,6 +14,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -233,9 +234,10 @@ class Site:
     def restore_power(self, nodes: list[int]) -> None:
         """Start nodes whose power was cut."""
         self.disks.on(nodes)
+        servers = [f'{kind}-{node}' for node in nodes for kind in KINDS]
+        with ThreadPoolExecutor(len(servers)) as pool:
+            list(pool.map(self.start, servers))
         for node in nodes:
-            for kind in KINDS:
-                self.start(f'{kind}-{node}')
             self._serve_node(node)
 
     def signal(self, server: str, number: int) -> None:

@@ -103,6 +103,9 @@ def test_what_a_node_sends_to_proxies_is_lost_in_one_direction(hosts):
     network.fail('oneway', SIDES)
     assert passes(begun, accepted)
     assert not passes(accepted, begun)
+    begun, accepted = hosts.connect(PROXIES[0], FIRST)
+    assert passes(begun, accepted)
+    assert not passes(accepted, begun)
     assert hosts.reached(PROXIES[1]) == {PROXIES[0], SECOND, THIRD}
     assert hosts.reached(FIRST) == {SECOND, THIRD}
 

@@ -33,6 +33,9 @@ AWAY_SECONDS = 0.2
 
 META = 'X-Object-Meta-A'
 
+#: The answers to requests that exceed a limit.
+RATE_LIMITED = (429, 498)
+
 #: The answers that acknowledge a write. A DELETE of an object that does not
 #: exist leaves a tombstone.
 ACKNOWLEDGED = {'PUT': {201}, 'DELETE': {204, 404}, 'POST': {202}}
@@ -97,7 +100,10 @@ class Worker:
                 'page', 'GET', query=query, headers=self.headers
             )
             ended = time.monotonic()
-            if answer is None or answer.status != 200:
+            if answer is None or answer.status >= 500:
+                return
+            if answer.status != 200:
+                self._not_listed(answer.status, began, ended)
                 return
             rows = [(row['name'], row['bytes']) for row in answer.json()]
             is_last = len(rows) < limit
@@ -108,6 +114,13 @@ class Worker:
             listed += [name for name, _ in rows]
         walk = Read('walk', first, ended, {}, by=self.by)
         self.history.walked(walk, listed, self.names)
+
+    def _not_listed(self, status: int, began: float, ended: float) -> None:
+        """Record that a container seems to be missing, or to be hidden."""
+        if status not in RATE_LIMITED:
+            shown = dict.fromkeys(self.names)
+            read = Read(f'listing: {status}', began, ended, shown, by=self.by)
+            self.history.read(read)
 
     def read_all(self) -> None:
         """Walk, and read all objects."""

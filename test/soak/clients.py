@@ -7,11 +7,13 @@ read may still show are carried over to the next window, so the memory of a
 process does not grow with time.
 """
 
+import itertools
 import json
 import multiprocessing
 import random
 import threading
 import time
+import traceback
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
@@ -32,6 +34,9 @@ OTHER_SHARE = 0.1
 #: Statuses that are right for any request: the client sent too many requests,
 #: or a server is too busy.
 LATER = (498, 503)
+
+#: The share of containers for a moment whose names are new.
+NEW_SHARE = 0.2
 
 #: For how long a listing may show the former size of an overwritten object.
 KEPT_SECONDS = 60
@@ -112,7 +117,7 @@ class _Work:
         """Work for one window, and check it."""
         until = time.monotonic() + WINDOW_SECONDS
         threads = [
-            threading.Thread(target=each.work, args=(until, stop))
+            threading.Thread(target=each.run, args=(until, stop))
             for each in self._clients
         ]
         for thread in threads:
@@ -174,11 +179,19 @@ class _Client:
             self._list_abroad,
         )
         self._own = f'own-{by}'
+        self._numbers = itertools.count()
+        self._left: list[str] = []
         # Containers with many shards are used less often.
         self._weights = [8 / (8 + n) for n in part.shards.values()]
 
-    def work(self, until: float, stop) -> None:
+    def run(self, until: float, stop) -> None:
         """Work until a time, or until the event is set."""
+        try:
+            self._run(until, stop)
+        except Exception:
+            self._work.wrong.append(traceback.format_exc())
+
+    def _run(self, until: float, stop) -> None:
         while time.monotonic() < until and not stop.is_set():
             (container,) = self._chance.choices(
                 list(self.workers), self._weights
@@ -196,6 +209,8 @@ class _Client:
     def _expect(self, answer, *statuses: int):
         if answer.status not in (*statuses, *LATER):
             self._work.wrong.append(f'{answer.status} for other work')
+        if answer.status == 503:
+            self._work.refused['other work: 503'] += 1
         return answer
 
     def _head(self, container: str) -> None:
@@ -219,13 +234,19 @@ class _Client:
                 self._work.wrong.append(f'{container} unordered: {names}')
 
     def _create_and_delete(self, _container: str) -> None:
+        """Create a container for a moment, whose name is sometimes new."""
+        own = self._own
+        if self._left:
+            own = self._left.pop()
+        elif self._chance.random() < NEW_SHARE:
+            own = f'{own}-{next(self._numbers)}'
         headers = {SHARD_COUNT_HEADER: '4'}
-        self._expect(
-            self.client.put(self._own, headers=headers), 201, 202, 409
-        )
-        self._expect(self.client.put(self._own, 'o', b'x'), 201, 404)
-        self._expect(self.client.delete(self._own, 'o'), 204, 404)
-        self._expect(self.client.delete(self._own), 204, 404, 409)
+        self._expect(self.client.put(own, headers=headers), 201, 202, 409)
+        self._expect(self.client.put(own, own, b'x'), 201, 404)
+        self._expect(self.client.delete(own, own), 204, 404)
+        gone = self._expect(self.client.delete(own), 204, 404, 409)
+        if gone.status not in (204, 404):
+            self._left.append(own)
 
     def _list_abroad(self, container: str) -> None:
         """List without a token, which is denied."""

@@ -22,7 +22,7 @@ from test.faults.page import mutation_table, put_in, table
 from test.faults.rings import Rings
 from test.faults.run import KINDS, Late, is_of
 from test.functional.client import Answer
-from test.history import Write
+from test.history import Read, Shown, Write, explains
 
 #: What cells need that not every machine has, by what fails in them.
 FRAIL = {'net': network, 'all': power}
@@ -37,7 +37,23 @@ def outcome(**fields) -> dict:
         'wrong': 0,
         'well_seconds': 2.4,
         'problems': [],
+        'stale': 0,
+        'unlisted': 0,
         **fields,
+    }
+
+
+def result_of(cell: str, plain: dict, sharded: dict) -> dict:
+    is_good = not any(
+        each[name]
+        for each in (plain, sharded)
+        for name in ('lost', 'wrong', 'problems')
+    )
+    return {
+        'cell': cell,
+        'is_good': is_good,
+        'plain': plain,
+        'sharded': sharded,
     }
 
 
@@ -101,14 +117,17 @@ def test_a_deletion_while_no_account_server_runs_is_not_sure(began, is_sure):
 
 def test_the_table_sums_up_what_was_hit_and_how():
     results = [
-        {
-            'cell': f'proxy-killed-{work}',
-            'plain': outcome(refused={'GET: 503': 10}),
-            'sharded': outcome(lost=1, well_seconds=7.6),
-        }
+        result_of(
+            f'proxy-killed-{work}',
+            outcome(refused={'GET: 503': 10}, unlisted=3),
+            outcome(lost=1, well_seconds=7.6, stale=2),
+        )
         for work in ('objects', 'reshard')
     ]
-    line = '| {} | 2 | 4,000 | 1,200 | 2 | 0 | 1.0% | 0.0% | 2 s | 8 s |'
+    line = (
+        '| {} | 2 | 2 | 4,000 | 1,200 | 2 | 0 '
+        '| 0 / 4 | 6 / 0 | 1.0% / 0.0% | 2 s / 8 s |'
+    )
     lines = table(results).splitlines()
     assert lines[2:] == [
         line.format('proxy | killed'),
@@ -119,28 +138,29 @@ def test_the_table_sums_up_what_was_hit_and_how():
 def test_faults_of_a_part_share_a_row_of_the_table_if_their_results_agree():
     refused = {'GET: 503': 100}
     results = [
-        {
-            'cell': f'{fault}-objects',
-            'plain': outcome(well_seconds=well_seconds),
-            'sharded': outcome(**fields),
-        }
+        result_of(
+            f'{fault}-objects',
+            outcome(well_seconds=well_seconds),
+            outcome(**fields),
+        )
         for fault, well_seconds, fields in (
             ('proxy-killed', 3, {}),
             ('proxy-stopped', 9, {'refused': refused}),
             ('proxy-slow', 5, {}),
             ('proxy-loop', 3, {'wrong': 1}),
-            ('proxy-clock', 3, {'wrong': 1}),
+            ('proxy-clock', 3, {'problems': ['sharded: audit']}),
             ('device-gone', 3, {}),
         )
     ]
     rows = [line.split(' | ') for line in table(results).splitlines()[2:]]
-    assert [(row[0], *row[1:3], *row[6:10]) for row in rows[:-1]] == [
-        ('| proxy', 'killed, slow', '2', '0', '0.0%', '0.0%', '5 s'),
-        ('| proxy', 'stopped', '1', '0', '0.0%', '10.0%', '9 s'),
-        ('| proxy', 'loop', '1', '1', '0.0%', '0.0%', '3 s'),
-        ('| proxy', 'clock', '1', '1', '0.0%', '0.0%', '3 s'),
-        ('| device', 'gone', '1', '0', '0.0%', '0.0%', '3 s'),
+    assert [(*row[:4], row[7], row[10]) for row in rows[:-1]] == [
+        ('| proxy', 'killed, slow', '2', '0', '0', '0.0% / 0.0%'),
+        ('| proxy', 'stopped', '1', '0', '0', '0.0% / 10.0%'),
+        ('| proxy', 'loop', '1', '1', '1', '0.0% / 0.0%'),
+        ('| proxy', 'clock', '1', '1', '0', '0.0% / 0.0%'),
+        ('| device', 'gone', '1', '0', '0', '0.0% / 0.0%'),
     ]
+    assert rows[0][-1] == '5 s / 2 s |'
 
 
 def test_the_last_result_of_a_mutation_counts():
@@ -195,10 +215,49 @@ def test_writes_during_a_fault_may_be_late(name, listed, stored):
     assert (known.listed, known.stored) == (listed, stored)
 
 
-def test_clocks_that_differ_may_change_the_order_of_writes():
+@pytest.mark.parametrize(('apart', 'is_shown'), [(1.5, True), (2.5, False)])
+def test_clocks_that_differ_may_change_the_order_of_writes(apart, is_shown):
     (cell,) = chosen(['proxy-clock-objects'])
-    known = Late(cell, (20, 40), 90).known(Write('o', 'PUT', 25, 26))
-    assert (known.began, known.ended, known.listed) == (23, 28, None)
+    late = Late(cell, (20, 40), 90)
+    first = late.ordered(Write('o', 'PUT', 25, 26, size=1))
+    second = late.ordered(Write('o', 'PUT', 26 + apart, 29, size=2))
+    read = Read('HEAD', 30, 31, {})
+    assert explains([first, second], read, Shown(size=1)) is is_shown
+    # What was written alone is visible at once.
+    assert not explains([first], Read('HEAD', 26.1, 26.2, {}), None)
+
+
+@pytest.mark.parametrize('cell', CELLS, ids=str)
+def test_listings_always_show_what_was_there_before_the_fault(cell):
+    late = Late(cell, window=(20, 40), well_at=90)
+    early = Write('o', 'PUT', 1, 20 - cell.early_seconds - 1)
+    known = late.known(late.ordered(early))
+    assert (known.listed == early.ended) is not cell.forgets_rows
+    assert not late.loses_row(early)
+
+
+def test_reads_before_the_fault_are_early():
+    late = Late(CELLS[0], window=(20, 40), well_at=90)
+    assert late.is_early(Read('HEAD', 18, 19, {}))
+    assert not late.is_early(Read('HEAD', 19, 21, {}))
+
+
+@pytest.mark.parametrize(
+    ('what', 'began', 'shown', 'is_blind'),
+    [
+        ('HEAD', 25, None, True),
+        ('HEAD', 25, Shown(), False),
+        ('HEAD', 60, None, False),
+        ('listing: 404', 25, None, True),
+        ('page', 25, None, False),
+    ],
+)
+def test_a_404_says_nothing_while_no_account_server_runs(
+    what, began, shown, is_blind
+):
+    (cell,) = chosen(['all-power-objects'])
+    read = Read(what, began, began + 1, {'o': shown})
+    assert Late(cell, (20, 40), 90).is_blind(read) is is_blind
 
 
 @pytest.mark.parametrize('name', ['device-new-names', 'ring-grown-names'])

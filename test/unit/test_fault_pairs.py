@@ -21,7 +21,7 @@ from test.faults.plan import (
 from test.faults.run import Late
 from test.faults.site import Site
 from test.history import Write
-from test.unit.test_fault_matrix import outcome
+from test.unit.test_fault_matrix import outcome, result_of
 
 #: Kinds of faults that contradict each other.
 APART = {('old', 'grown'), ('new', 'grown'), ('moved', 'grown')}
@@ -125,8 +125,11 @@ def test_the_plan_is_printed_with_what_the_checker_allows():
 
 def test_a_pair_is_in_the_rows_of_both_kinds():
     both = pair('proxy-killed-objects', 'device-gone-objects')
-    result = {'plain': outcome(), 'sharded': outcome(well_seconds=7.6)}
-    rest = '| 1 | 2,000 | 600 | 0 | 0 | 0.0% | 0.0% | 2 s | 8 s |'
+    result = result_of(str(both), outcome(), outcome(well_seconds=7.6))
+    rest = (
+        '| 1 | 0 | 2,000 | 600 | 0 | 0 '
+        '| 0 / 0 | 0 / 0 | 0.0% / 0.0% | 2 s / 8 s |'
+    )
     lines = pair_table([(both, result)]).splitlines()[2:]
     assert lines == [f'| {how} {rest}' for how in ('gone', 'killed', 'all')]
 
