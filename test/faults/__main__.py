@@ -3,14 +3,13 @@
 
 import argparse
 import json
-import shutil
 import signal
 import sys
 import time
 import traceback
 from collections.abc import Iterator
 from contextlib import closing
-from itertools import groupby
+from itertools import count, groupby
 from pathlib import Path
 
 from shardmw_bench.results.provenance import provenance
@@ -73,16 +72,18 @@ def _results(
     After a cell that breaks off, which has no result, the next one runs on a
     new cluster.
     """
+    numbers = count(1)
     for is_net, group in groupby(cells, _is_net):
         left = [*group]
         while left:
-            with NetworkSite(folder / NET) if is_net else Site(folder) as site:
+            path = folder / f'site-{next(numbers)}'
+            path.mkdir()
+            with NetworkSite(path) if is_net else Site(path) as site:
                 is_whole = True
                 while left and is_whole:
                     result = _result(site, left.pop(0), options)
                     is_whole = KINDS[0] in result
                     yield result
-            shutil.rmtree(site.path, ignore_errors=is_whole)
 
 
 def _result(
