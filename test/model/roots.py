@@ -16,7 +16,8 @@ and its layout changes. Meanwhile, a name is uploaded once. The steps:
 
 A process that asks the replicas may get no answer from one of them. A client
 is answered by a worker that knows nothing yet, with the container info that
-any replica has given. The order of the replicas makes no difference.
+any replica has given, and looks for newer info while the replicas prove
+nothing. The order of the replicas makes no difference.
 
 The properties: while the row is where the record says, or in the root, each
 listing that is answered 200 reads that place. What is proved is so, or was so
@@ -325,11 +326,12 @@ def _layouts(replicas: Replicas) -> list[Layout]:
     alive = {each for each in replicas if each and each.is_alive}
     infos = [_answer(each).info() for each in alive]
     found = set()
-    for info, answers in product(infos, _answers(replicas)):
+    for info, newer, answers in product(infos, infos, _answers(replicas)):
         read_root = partial(_root_of, answers)
         with mock.patch.object(layouts, 'read_root', read_root):
             try:
-                target = layouts.Layouts(_BACKEND).of({}, PATH, info)
+                lookup = layouts.Layouts(_backend(newer))
+                target = lookup.of({}, PATH, info)
             except BackendError:
                 continue  # the client gets 503
         found.add(target.layout if target else PLAIN)
@@ -355,8 +357,13 @@ def _text(replicas: Replicas) -> str:
     )
 
 
-#: As much of a backend as a look-up of a layout needs.
-_BACKEND = SimpleNamespace(
-    proxy_app=SimpleNamespace(recheck_container_existence=60),
-    account_exists=lambda *args: True,
-)
+def _backend(info: dict) -> SimpleNamespace:
+    """Return as much of a backend as a look-up of a layout needs.
+
+    :param info: Swift's info of the container
+    """
+    return SimpleNamespace(
+        proxy_app=SimpleNamespace(recheck_container_existence=60),
+        account_exists=lambda *args: True,
+        container_info_of=lambda *args: info,
+    )

@@ -273,7 +273,8 @@ def test_a_name_is_listed_before_while_and_after_it_is_merged(
     monkeypatch.setattr(ContainerBroker, '_commit_puts', commit)
     monkeypatch.setattr(background_merges, 'DELAY_SECONDS', 0)
     list_names()
-    wait_until(lambda: not pending(server, 'full').read_bytes())
+    wait_until(lambda: len(listed) == 4)
+    assert pending(server, 'full').read_bytes() == b''
     list_names()
     assert listed == [(sorted(NAMES[1:]), {str(len(NAMES) - 1)})] * 5
 
