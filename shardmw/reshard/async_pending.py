@@ -16,7 +16,7 @@ from swift.common import bufferedhttp
 from swift.common.exceptions import ConnectionTimeout
 from swift.common.http import HTTP_OK
 from swift.common.storage_policy import POLICIES
-from swift.common.utils import GreenAsyncPile
+from swift.common.utils import StreamingPile
 from swift.proxy.server import Application
 
 from shardmw.swift.concurrency import Timeout
@@ -41,10 +41,10 @@ def backlog_text(app: Application) -> str:
     :returns: a text that names the servers that have, or may have, pending
               updates; '' if there are none
     """
-    pile = GreenAsyncPile(CONCURRENCY)
-    for ip, port in _servers(app):
-        pile.spawn(_ask, app, ip, port)
-    problems = sorted(each for each in pile if each)
+    questions = [(app, ip, port) for ip, port in _servers(app)]
+    with StreamingPile(CONCURRENCY) as pile:
+        answers = pile.asyncstarmap(_ask, questions)
+        problems = sorted(each for each in answers if each)
     if not problems:
         return ''
     more = len(problems) - NAMED

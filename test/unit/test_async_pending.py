@@ -6,11 +6,13 @@ import json
 import pytest
 
 from shardmw.reshard.async_pending import (
+    CONCURRENCY,
     NAMED,
     STALE_SECONDS,
     backlog_text,
     problem_of,
 )
+from shardmw.swift.concurrency import Timeout
 
 PROBLEM = 'object servers may have updates of containers to deliver: {}'
 
@@ -73,3 +75,12 @@ def test_few_of_many_servers_are_named(swift):
         {'ip': f'127.0.0.{i}', 'port': 3} for i in range(1, NAMED + 3)
     ]
     assert backlog_text(swift).endswith('127.0.0.3:3 has 7; 2 more')
+
+
+@pytest.mark.parametrize('count', [0, 2 * CONCURRENCY + 1])
+def test_any_number_of_servers_is_asked(swift, count):
+    swift.servers.count_updates(0)
+    ring = swift.get_object_ring(0)
+    ring.devs = [{'ip': f'127.0.0.{i}', 'port': 3} for i in range(count)]
+    with Timeout(60):
+        assert backlog_text(swift) == ''
