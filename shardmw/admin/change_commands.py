@@ -10,7 +10,12 @@ from datetime import datetime, timezone
 import click
 from click.core import ParameterSource
 
-from shardmw.admin.arguments import AS_JSON, CONTAINER, Seconds
+from shardmw.admin.arguments import (
+    AS_JSON,
+    CLIENTS_CONTAINER,
+    CONTAINER,
+    Seconds,
+)
 from shardmw.admin.interrupts import interruptible
 from shardmw.admin.printing import (
     print_json,
@@ -205,7 +210,7 @@ def status(context: click.Context, as_json: bool) -> None:
 
 
 @click.command()
-@CONTAINER
+@CLIENTS_CONTAINER
 @click.argument(
     'shards', metavar='[N]', type=click.IntRange(0, 1024), required=False
 )

@@ -336,11 +336,14 @@ def check(
 
 @main.command()
 @click.argument(
-    'container', metavar='[A/C]', type=ContainerName(), required=False
+    'container',
+    metavar='[A/C]',
+    type=ContainerName(of_clients=True),
+    required=False,
 )
 @click.option(
     '--account',
-    type=Name(1),
+    type=Name(1, of_clients=True),
     help='Audit all containers of this account.',
 )
 @click.option(

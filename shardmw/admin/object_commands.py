@@ -9,7 +9,7 @@ from pathlib import Path as FilePath
 
 import click
 
-from shardmw.admin.arguments import AS_JSON, CONTAINER
+from shardmw.admin.arguments import AS_JSON, CLIENTS_CONTAINER, CONTAINER
 from shardmw.admin.interrupts import interruptible
 from shardmw.admin.printing import print_json, printable, report_seconds
 from shardmw.core.paths import Path
@@ -158,7 +158,7 @@ def _reader(
 
 
 @click.command()
-@CONTAINER
+@CLIENTS_CONTAINER
 @PREFIX
 @click.option(
     '--segments',
