@@ -70,6 +70,11 @@ class Heartbeat:
         return max(0.0, time.time() - self.noted)
 
     @property
+    def ahead(self) -> float:
+        """Return for how long the clock of its machine is ahead, at least."""
+        return max(0.0, self.noted - time.time())
+
+    @property
     def is_alive(self) -> bool:
         """Return True if the next note is not overdue."""
         usual = SILENT_INTERVALS * (self.interval + self.pass_seconds)

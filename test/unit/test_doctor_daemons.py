@@ -85,3 +85,8 @@ def test_what_it_did_last_is_a_note():
         'containers settled since it started, 1 containers with late rows '
         'wait'
     )
+
+
+def test_a_clock_that_is_ahead_is_found():
+    (line,) = findings(beat(0, ago=-HOUR))
+    assert 'its clock is 3600 s ahead of that of this machine' in line

@@ -102,4 +102,4 @@ class TestLife:
 
     def test_has_begun_if_the_clock_of_the_daemon_is_ahead(self):
         beat = of_process(0, noted=NOW + 9)
-        assert (beat.age, beat.is_alive) == (0, True)
+        assert (beat.age, beat.ahead, beat.is_alive) == (0, 9, True)

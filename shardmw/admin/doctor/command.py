@@ -118,6 +118,8 @@ def doctor(
     if proxies_from:
         lines = (line.strip() for line in proxies_from)
         urls += [url_of(line) for line in lines if line and line[0] != '#']
+        if not urls:
+            raise AdminError('--proxies-from: the file names no proxy')
     swift_dir = context.parent.params['swift_dir']
     # Modules that read swift.conf are imported below.
     use_swift_dir(swift_dir)
@@ -222,6 +224,8 @@ def _about_probe(
         reason = 'no proxy with the filter answers'
     elif not agreed.options.get('max_shards'):
         reason = 'max_shards = 0 in the proxies'
+    elif not agreed.options.get('client_max_shards'):
+        reason = 'client_max_shards = 0 in the proxies'
     if reason:
         yield Note('probe', f'not made: {reason}')
         return
@@ -234,7 +238,5 @@ def _about_probe(
             'probe', f'{NOT_CHECKED}{err}', 'set what "swift auth" prints'
         )
         return
-    shards = agreed.options.get('client_max_shards') or PROBE_SHARDS
-    yield from probe.run(
-        [each.url for each in probed], creators, min(shards, PROBE_SHARDS)
-    )
+    shards = min(agreed.options['client_max_shards'], PROBE_SHARDS)
+    yield from probe.run([each.url for each in probed], creators, shards)

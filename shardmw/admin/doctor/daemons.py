@@ -4,6 +4,7 @@
 from collections.abc import Iterator, Sequence
 
 from shardmw.admin.doctor.findings import Finding, Note
+from shardmw.admin.doctor.proxies import CLOCK_SECONDS
 from shardmw.reshard.heartbeat import Heartbeat
 
 DAEMON = 'shardmw-resharder'
@@ -61,6 +62,13 @@ def _about_alive(
     if each.problem:
         yield Finding(
             where, f'its last pass failed: {each.problem}', 'look at its log'
+        )
+    if each.ahead > CLOCK_SECONDS:
+        yield Finding(
+            where,
+            f'its clock is {each.ahead:.0f} s ahead of that of this machine, '
+            'so this check cannot tell whether it runs',
+            'run an NTP daemon on both machines',
         )
     if version not in (None, each.version):
         yield Finding(

@@ -171,18 +171,17 @@ class TestHealthy:
         assert (found.code, found.findings) == (0, [])
         assert found.notes['probe'].startswith('not made: OS_STORAGE_URL or')
 
-    def test_makes_no_probe_before_containers_may_be_sharded(
-        self, doctor, cluster
+    @pytest.mark.parametrize('option', ['max_shards', 'client_max_shards'])
+    def test_makes_no_probe_if_clients_may_not_create_shards(
+        self, doctor, cluster, option
     ):
-        cluster.reconfigure({'shardmw.max_shards': '0'})
+        cluster.reconfigure({f'shardmw.{option}': '0'})
         try:
             found = doctor()
         finally:
-            cluster.reconfigure({'shardmw.max_shards': None})
+            cluster.reconfigure({f'shardmw.{option}': None})
         assert found.findings == []
-        assert (
-            found.notes['probe'] == 'not made: max_shards = 0 in the proxies'
-        )
+        assert found.notes['probe'] == f'not made: {option} = 0 in the proxies'
 
 
 class TestProxies:
@@ -415,6 +414,13 @@ class TestUsage:
         ran = healthy.admin('doctor', address)
         assert ran.returncode == 2
         assert f'{address}: not the address of a proxy, like' in ran.stderr
+
+    def test_refuses_a_file_that_names_none(self, healthy, tmp_path):
+        file = tmp_path / 'proxies'
+        file.write_text('# none\n\n')
+        ran = healthy.admin('doctor', '--proxies-from', str(file))
+        assert ran.returncode == 1
+        assert '--proxies-from: the file names no proxy' in ran.stderr
 
     def test_says_that_no_proxy_is_named(self, healthy):
         ran = healthy.admin('doctor')
