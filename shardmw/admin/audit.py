@@ -22,8 +22,9 @@ from shardmw.backend.row_targets import RowTargets
 from shardmw.backend.rows import deletion, listed_at, merge_rows
 from shardmw.backend.sync_settings import agreed_settings
 from shardmw.core.layout import LayoutError
-from shardmw.core.paths import API_VERSION, Path
+from shardmw.core.paths import API_VERSION, Path, Place
 from shardmw.core.placement import (
+    REGISTER,
     backing_base,
     hidden_account,
     parse_backing,
@@ -45,6 +46,7 @@ DOUBLE = 'object that is listed twice'
 NO_OBJECT = 'row without an object'
 EARLIER_LAYOUT = 'backing container of an earlier layout'
 NO_ROOT = 'backing container without a container'
+UNREGISTERED = 'account that the register lacks'
 CHANGING = 'layout that is changing'
 FAILED = 'container that could not be audited'
 
@@ -78,7 +80,8 @@ class Problem:
     """A problem that an audit has found.
 
     :param kind: one of the constants of this module
-    :param container: the name of the container that has it
+    :param container: the name of the container that has it, '' if it is a
+                      problem of the account
     :param name: the name of an object or of a backing container, or ''
     :param reason: why it is not repaired, or could not be audited; '' if no
                    reason is known
@@ -139,22 +142,41 @@ class Audit:
             return list(self._found_in(container))
         names = self.containers()
         return [
+            *self._unregistered(),
             *(p for each in names for p in self._found_in(each)),
             *self.without_root(names),
         ]
 
     def repair_all(self, problems: list[Problem]) -> list[Problem]:
-        """Repair the containers that have problems.
+        """Repair the containers that have problems, and the account.
 
         :returns: one problem per container that could not be repaired
         """
         failures = []
         for container in sorted({each.container for each in problems}):
             try:
-                self.repair(container)
+                if container:
+                    self.repair(container)
+                else:
+                    self.cluster.backend.register(
+                        self.cluster.env, self.account
+                    )
             except (BackendError, LayoutError) as err:
                 failures.append(Problem(FAILED, container, '', str(err)))
         return failures
+
+    def _unregistered(self) -> Iterator[Problem]:
+        """Yield a problem if shardmw-resharder does not know the account."""
+        backend, base = self.cluster.backend, self.cluster.base
+        if not backend.account_exists(base, hidden_account(self.account)):
+            return
+        place = Place(REGISTER, self.account)
+        answer = backend.send(base, 'HEAD', place.path.to_wsgi())
+        if answer.is_missing:
+            yield Problem(UNREGISTERED, '', '')
+        elif not answer.is_success:
+            reason = f'container {place} answered {answer.status}'
+            yield Problem(FAILED, '', '', reason)
 
     def _found_in(self, container: str) -> Iterator[Problem]:
         try:
@@ -205,6 +227,8 @@ class Audit:
         :raises LayoutError: if its record cannot be read
         """
         root = self._root(container)
+        if root.is_absent:
+            raise BackendError(None, 503, unproved(root))
         layout = root.record
         path = self._path(container)
         backing = list(
@@ -423,7 +447,8 @@ class Audit:
         }
         known |= {each.container: each.reason for each in failures}
         obstacles = {
-            container: known.get(container) or self._obstacle(container)
+            container: known.get(container)
+            or (container and self._obstacle(container))
             for container in {each.container for each in left}
         }
         return [

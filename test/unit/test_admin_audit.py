@@ -22,6 +22,7 @@ from shardmw.admin.audit import (
     SYNCS,
     UNDER_WAY,
     UNKNOWN_DELETION,
+    UNREGISTERED,
     Audit,
     Problem,
     mended,
@@ -33,7 +34,11 @@ from shardmw.backend.containers import (
     BackendError,
 )
 from shardmw.core.layout import Layout
-from shardmw.core.placement import backing_base, backing_container
+from shardmw.core.placement import (
+    REGISTER,
+    backing_base,
+    backing_container,
+)
 from shardmw.reshard.cluster import SwiftCluster
 from test.unit.containers import (
     OLD_ID,
@@ -42,7 +47,7 @@ from test.unit.containers import (
     put_sharded_row,
     shard_for,
 )
-from test.unit.fakeswift import ACCOUNT, HIDDEN, filtered
+from test.unit.fakeswift import ACCOUNT, HIDDEN, FakeSwift, filtered
 
 LATE = f'late.{OLD_ID}.0'
 
@@ -52,6 +57,7 @@ LONG = 'n' * 250
 
 @pytest.fixture
 def auditor(swift) -> Audit:
+    swift.put_container(f'/{REGISTER}/{ACCOUNT}')
     return Audit(SwiftCluster(swift), ACCOUNT, looks_for_objects=False)
 
 
@@ -76,6 +82,45 @@ def test_repair_of_an_account_mends_late_rows_of_plain_containers(
     swift.update_accounts()
     assert auditor.look(None) == []
     assert list(swift.rows(ACCOUNT, 'late')) == ['o']
+
+
+def lose(swift: FakeSwift, account: str, container: str) -> None:
+    """Have all servers lose a container."""
+    for replica in range(swift.container_ring.replica_count):
+        swift.lose(account, container, replica)
+
+
+class TestRegister:
+    """The register has lost the account, and the daemon skips it."""
+
+    @pytest.fixture
+    def lost(self, swift, auditor, late) -> Problem:
+        lose(swift, REGISTER, ACCOUNT)
+        return Problem(UNREGISTERED, '', '')
+
+    def test_that_lacks_the_account_is_found(self, auditor, late, lost):
+        assert auditor.look(None) == [lost, late]
+
+    def test_gets_the_account_again_by_a_repair(self, swift, auditor, lost):
+        auditor.repair_all(auditor.look(None))
+        swift.update_accounts()
+        swift.memcached.values.clear()
+        assert auditor.look(None) == []
+
+    def test_that_does_not_answer_is_a_problem(self, swift, auditor, late):
+        swift.register('HEAD', f'/v1/{REGISTER}/{ACCOUNT}', 503)
+        (problem, _) = found = auditor.look(None)
+        assert problem == Problem(FAILED, '', '')
+        assert [each.reason for each in auditor.with_reasons(found, [])][0]
+
+
+def test_a_container_that_no_server_has_is_a_problem(swift, auditor):
+    swift.put_container(f'/{ACCOUNT}/gone')
+    swift.update_accounts()
+    lose(swift, ACCOUNT, 'gone')
+    (problem,) = auditor.look(None)
+    assert problem == Problem(FAILED, 'gone', '')
+    assert '0 of 1 replicas of the root have a database' in problem.reason
 
 
 @pytest.fixture
@@ -131,8 +176,7 @@ class TestLostShard:
 
     @pytest.fixture
     def lost(self, swift, name) -> Problem:
-        for replica in range(3):
-            swift.lose(HIDDEN, name, replica)
+        lose(swift, HIDDEN, name)
         return Problem(MISSING_SHARD, 'c', name)
 
     @pytest.fixture
