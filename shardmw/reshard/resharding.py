@@ -428,7 +428,7 @@ class Resharding:
         """
         earlier = self.progress.problem
         while True:
-            root = self._check_record(layout)
+            root = self._check_record(layout, waits=True)
             if root.holders == root.replicas:
                 break
             self._note(problem=_holders_text(root))
@@ -472,9 +472,17 @@ class Resharding:
             raise BackendError(None, 503, unproved(root))
         return root
 
-    def _check_record(self, layout: Layout | None) -> RootState:
+    def _check_record(
+        self, layout: Layout | None, waits: bool = False
+    ) -> RootState:
+        """Return the state of the root.
+
+        :param waits: True to wait for every replica that may answer
+        :raises BackendError: if no majority of its replicas has a database
+        :raises _RecordChangedError: if its record is another one
+        """
         asked = time.monotonic()
-        root = self._proved_root(waits=False)
+        root = self._proved_root(waits)
         if root.record != layout:
             raise _RecordChangedError
         self._was_split = root.was_split

@@ -893,9 +893,10 @@ class TestBeforeAPhaseBegins:
     def test_all_replicas_of_the_root_have_its_record(
         self, swift, announced, monkeypatch
     ):
-        waits, holders = [], iter([0, 0, 0])
+        waits, slow_too, holders = [], [], iter([0, 0, 0])
 
         def read(*args) -> RootState:
+            slow_too.append(args[-1])
             root = read_root(*args)
             return replace(root, holders=next(holders, root.replicas))
 
@@ -904,6 +905,7 @@ class TestBeforeAPhaseBegins:
         announced._step()
         # The step itself reads the root once.
         assert waits[:3] == [POLL_SECONDS, POLL_SECONDS, 60 + 5]
+        assert slow_too[1:4] == [True, True, True]
 
 
 def killed(*_args) -> None:
