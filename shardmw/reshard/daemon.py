@@ -195,23 +195,25 @@ class Resharder(Daemon):
             if not any(job.is_running for job in self._jobs.values()):
                 break
             sleep(1)
-        self._note(time.monotonic() - started)
+        self._note(time.monotonic() - started, self.scope.take_problem())
 
     def run_forever(self, *args, **kwargs) -> None:
         """Make changes as they come."""
         while True:
             started = time.monotonic()
             problem = self._problem_of(self._pass)
+            problem = problem or self.scope.take_problem()
             seconds = time.monotonic() - started
             self._problem_of(partial(self._note, seconds, problem))
             sleep(self.interval)
 
     def _pass(self) -> None:
-        """Begin what is due."""
-        self.automatic.begin()
-        self._start_jobs()
+        """Begin what is due, first what was interrupted."""
+        begun = self._start_jobs()
         if self.leftovers.is_due and not self._settling:
             self._settling = spawn(self.leftovers.settle_all)
+        self.automatic.begin()
+        self._start_jobs(begun)
 
     def _problem_of(self, act: Callable[[], None]) -> str:
         """Call a function, and log an error that it raises.
@@ -254,9 +256,10 @@ class Resharder(Daemon):
         :param done: changes to leave out, which it has worked on already
         :returns: the changes that it has started to work on
         """
-        started = []
+        started, listed = [], set()
         for path in self.scope.changes():
             place = path.place
+            listed.add(place)
             job = self._jobs.setdefault(place, Job(path, self.means))
             if not (job.is_running or place in done):
                 job.start()
@@ -264,7 +267,7 @@ class Resharder(Daemon):
         self._jobs = {
             place: job
             for place, job in self._jobs.items()
-            if job.is_running or not job.is_over
+            if job.is_running or (place in listed and not job.is_over)
         }
         changing = [job for job in self._jobs.values() if job.progress]
         self._changing = len(changing)

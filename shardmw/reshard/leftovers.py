@@ -104,10 +104,8 @@ class Leftovers:
         for account in self.scope.accounts():
             try:
                 self._settle_account(account)
-            except BackendError as err:
-                self.logger.error('%s: cannot be listed: %s', account, err)
-            except (Exception, Timeout):
-                self.logger.exception('%s: unexpected error', account)
+            except (Exception, Timeout) as err:
+                self.scope.report(account, err)
         self.cluster.backend.metrics.note(
             UNSETTLED, self.waiting, process=str(self.scope.process)
         )
@@ -223,9 +221,13 @@ def containers_with_leftovers(
 
 
 def _id_of(backend: Backend, env: dict, path: Path) -> str | None:
-    """Return the id of a container's layout, None if it is not known."""
+    """Return the id of a container's layout.
+
+    :returns: None if it is not known, or the layout is changing
+    """
     try:
         root = read_root(backend, env, path)
     except (BackendError, LayoutError):
         return None
-    return root.layout.id if root.layout else None
+    is_changing = root.record and root.record.is_changing
+    return root.layout.id if root.layout and not is_changing else None

@@ -33,6 +33,7 @@ class Scope:
         self.named = accounts
         self.processes = processes
         self.process = process
+        self._problem = ''
 
     def accounts(self) -> list[str]:
         """Return the accounts of all processes, in order."""
@@ -55,10 +56,22 @@ class Scope:
         return digest % self.processes == self.process
 
     def until_error(self, what: str, items: Iterator) -> Iterator:
-        """Yield the items of a listing, and log an error that ends it."""
+        """Yield the items of a listing, and report an error that ends it."""
         try:
             yield from items
-        except BackendError as err:
-            self.logger.error('%s: cannot be listed: %s', what, err)
-        except (Exception, Timeout):
+        except (Exception, Timeout) as err:
+            self.report(what, err)
+
+    def report(self, what: str, err: BaseException) -> None:
+        """Log and keep the error that has ended a listing."""
+        if isinstance(err, BackendError):
+            self._problem = f'{what}: cannot be listed: {err}'
+            self.logger.error('%s', self._problem)
+        else:
+            self._problem = f'{what}: {type(err).__name__}'
             self.logger.exception('%s: unexpected error', what)
+
+    def take_problem(self) -> str:
+        """Return the last error since the last call, '' for none."""
+        problem, self._problem = self._problem, ''
+        return problem

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from unittest import mock
 
 import pytest
 from greenlet import getcurrent
@@ -13,8 +14,9 @@ from swift.common.exceptions import ChunkReadTimeout
 
 from shardmw.backend.config import ConfigError, parse_options
 from shardmw.backend.containers import RECORD_HEADER, BackendError
-from shardmw.core.layout import Layout, LayoutError
+from shardmw.core.layout import PLAIN, Layout, LayoutError
 from shardmw.core.paths import Path as SwiftPath
+from shardmw.core.paths import Place
 from shardmw.core.placement import REGISTER, backing_container
 from shardmw.reshard import automatic as automatic_module
 from shardmw.reshard import job, leftovers
@@ -109,6 +111,7 @@ def test_a_listing_that_breaks_off_is_logged_and_ends(error, line):
     scope = Scope(None, logger)
     assert list(scope.until_error('AUTH_a', rows())) == ['first']
     assert logger.lines == [line]
+    assert scope.take_problem().startswith('AUTH_a: ')
 
 
 @pytest.mark.parametrize(
@@ -163,6 +166,22 @@ def test_the_command_reports_a_file_without_sections_in_one_line(conf):
     assert ran.returncode == 1
     (line,) = ran.stderr.splitlines()
     assert line.startswith('Error: File contains no section headers. ')
+
+
+def test_a_pass_first_goes_on_with_what_was_interrupted():
+    resharder = mock.Mock()
+    resharder.automatic.begin.side_effect = ValueError
+    with pytest.raises(ValueError):
+        Resharder._pass(resharder)
+    resharder._start_jobs.assert_called_once_with()
+
+
+def test_a_job_whose_container_left_the_register_is_forgotten():
+    ended = mock.Mock(is_running=False, is_over=False, progress=None)
+    resharder = mock.Mock(_jobs={Place('AUTH_a', 'c'): ended})
+    resharder.scope.changes.return_value = []
+    Resharder._start_jobs(resharder)
+    assert resharder._jobs == {}
 
 
 LAYOUT, EARLIER = Layout(NEW_ID, 1), Layout(OLD_ID, 1)
@@ -328,9 +347,10 @@ class TestSettling:
         swift.register('GET', '/v1/.shards_shardmw_AUTH_away', 503)
         daemon.settle_all()
         assert late(swift) == {}
-        assert daemon.logger.lines[0].startswith(
-            'AUTH_away: cannot be listed: '
-        )
+        problem = daemon.scope.take_problem()
+        assert problem.startswith('AUTH_away: cannot be listed: ')
+        assert daemon.logger.lines[0] == problem
+        assert daemon.scope.take_problem() == ''
 
 
 class TestGrowth:
@@ -533,6 +553,18 @@ class TestChange:
         daemon.settle_all()
         path = SwiftPath('v1', ACCOUNT, 'c')
         assert list(register.changes(ACCOUNT)) == [path]
+
+    def test_of_an_empty_plain_container_is_found_again(self, swift, daemon):
+        swift.put_container(
+            f'/{ACCOUNT}/d', {RECORD_HEADER: PLAIN.announced(1, 0).to_record()}
+        )
+        layout = daemon.cluster.root(SwiftPath('v1', ACCOUNT, 'd')).record
+        swift.put_container(shard(layout, 'd'))
+        report(swift)
+        daemon.settle_all()
+        assert SwiftPath('v1', ACCOUNT, 'd') in daemon.register.changes(
+            ACCOUNT
+        )
 
     def test_that_ended_long_ago_takes_its_last_steps(
         self, swift, daemon, clock, monkeypatch
