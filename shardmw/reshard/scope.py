@@ -66,7 +66,7 @@ class Scope:
         """Log and keep the error that has ended a listing."""
         if isinstance(err, BackendError):
             self._problem = f'{what}: cannot be listed: {err}'
-            self.logger.error('%s', self._problem)
+            self.logger.error('%s: cannot be listed: %s', what, err)
         else:
             self._problem = f'{what}: {type(err).__name__}'
             self.logger.exception('%s: unexpected error', what)

@@ -209,7 +209,7 @@ FIRST_SEEDS = {
     'skipped_phase': 3,
     'no_wait': 3,
     'no_settling': 10,
-    'moved_at_once': 43,
+    'moved_at_once': 157,
     'quorum_is_enough': 1,
     'tombstones_of_now': 2,
     'offsets_of_clocks': 2,
