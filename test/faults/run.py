@@ -57,10 +57,11 @@ CUT_SECONDS = 3
 PATIENCE_SECONDS = 120
 POLL_SECONDS = 0.5
 
-#: The owners of containers that are created and deleted again and again: one
-#: client of each proxy has its own containers, and one shares them with the
-#: other proxy's client.
-OWNERS = ('{}', 'both')
+#: The owners of containers that are created and deleted again and again: some
+#: clients of each proxy have their own containers, and one shares them with a
+#: client of the other proxy.
+SHARED = 'both'
+OWNERS = ('{}-a', '{}-b', '{}-c', SHARED)
 
 CREATED = (201, 202)
 SHOWN = 3
@@ -190,7 +191,7 @@ class Run:
         jobs = []
         for kind in KINDS:
             for number in range(self.clients):
-                names = ()
+                names, owner = (), ''
                 if self.cell.work == 'names' and number < len(OWNERS):
                     owner = OWNERS[number].format(proxy)
                     names = tuple(f'{kind}-{owner}-{i}' for i in range(2))
@@ -203,7 +204,7 @@ class Run:
                         is_new=self.cell.loses_rows,
                         again=names,
                         shards=SHARDS if kind == 'sharded' else 0,
-                        races=bool(names) and number > 0,
+                        races=owner == SHARED,
                     )
                 )
         return jobs
